@@ -1,0 +1,1 @@
+"""Intents, their journal, and the lanes that drive them."""

@@ -1,0 +1,1 @@
+"""Everything that talks to a venue. Knows nothing of intents, journals or browsers."""
