@@ -1,0 +1,150 @@
+"""The claim: the durable word that a request is about to leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from orders.journal import lease
+from orders.journal.batch import Batch
+from orders.journal.entries import Stamp
+from orders.journal.lease import Hold
+from orders.journal.writing import writing
+from orders.machine import IN_DOUBT, Event, MarketState, State
+from orders.models import Intent, Lease, Market
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a claim may take, and until when the venue may accept what it takes.
+
+    at: our clock, read before the claim was asked for.
+    offset_ms: the venue's clock minus ours. expiry_ms: None where the venue honours no expiry.
+    timeout_ms: after this long in flight an intent is in doubt.
+    """
+
+    limit: int
+    at: datetime
+    offset_ms: float
+    expiry_ms: int | None
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Intents that are IN_FLIGHT now, by this claim."""
+
+    intents: list[Intent]
+
+    def __bool__(self) -> bool:
+        return bool(self.intents)
+
+
+def claim(hold: Hold, window: Window, *, actor: str) -> Claimed:
+    """Take what waits and may be sent; end what may not be sent any more.
+
+    Nothing is taken in a market in doubt or halted. Raises LeaseLostError.
+    """
+    with writing() as current:
+        lease.check(hold)
+        current.changed = False
+        # Recover first: until then nothing is taken, but what is out of date still ends.
+        recovered = Lease.objects.filter(pk=hold.account_id, recovered_at__isnull=False).exists()
+        stamp = Stamp.new(actor, window.at)
+        batch = Batch(stamp)
+        waiting = _lock_waiting(batch, hold, window)
+        doubtful = in_doubt(hold, window)
+        taken = [
+            intent
+            for intent in waiting
+            if not _ended(batch, intent, window)
+            and intent.market_id not in doubtful
+            and _due(intent, window)
+        ][: window.limit if recovered else 0]
+        for intent in taken:
+            batch.apply(intent, Event.CLAIMED, columns=_claim_columns(intent, hold, window))
+        current.changed = batch.flush()
+        return Claimed(taken)
+
+
+def in_doubt(hold: Hold, window: Window) -> set[int]:
+    """Markets where something is unresolved: nothing new may be sent there."""
+    late = window.at - timedelta(milliseconds=window.timeout_ms)
+    unresolved = Q(state__in=IN_DOUBT) | Q(state=State.IN_FLIGHT) & (
+        Q(claimed_at__lt=late) | ~Q(epoch=hold.epoch)
+    )
+    rows = Intent.objects.filter(unresolved, account_id=hold.account_id)
+    return set(rows.values_list("market_id", flat=True))
+
+
+def waiting(account_id: int, at: datetime) -> bool:
+    """Whether a claim would find anything to do, without taking a lock."""
+    rows = Intent.objects.filter(account_id=account_id, state=State.INTENT)
+    over = Q(valid_until__lte=at) | Q(cancel_requested_at__isnull=False)
+    due = Q(not_before__isnull=True) | Q(not_before__lte=at)
+    doubt = Intent.objects.filter(account_id=account_id, state__in=IN_DOUBT).values("market_id")
+    return rows.filter(over | due & ~Q(market_id__in=doubt)).exists()
+
+
+def _lock_waiting(batch: Batch, hold: Hold, window: Window) -> list[Intent]:
+    rows = Intent.objects.filter(account_id=hold.account_id, state=State.INTENT).order_by("pk")
+    # More than the limit, since some may end or stand in a market in doubt.
+    ids = list(rows.values_list("pk", "market_id")[: window.limit * 4 + 100])
+    markets = Market.objects.select_for_update(no_key=True, of=("self",)).select_related("account")
+    batch.hold_markets(markets.filter(pk__in={market for _, market in ids}).order_by("pk"))
+    locked = Intent.objects.select_for_update().filter(
+        pk__in=[pk for pk, _ in ids], state=State.INTENT
+    )
+    return list(locked.order_by("pk"))
+
+
+def _ended(batch: Batch, intent: Intent, window: Window) -> bool:
+    """End what must never be sent: withdrawn, out of date, or in a halted market."""
+    market = batch.market(intent.market_id)
+    if intent.cancel_requested_at is not None:
+        by = intent.cancel_requested_by
+        batch.apply(intent, Event.WITHDRAWN, reason=f"cancel asked by {by}; nothing is out")
+    elif intent.valid_until <= window.at:
+        until = f"{intent.valid_until:%Y-%m-%d %H:%M:%S}"
+        batch.apply(intent, Event.EXPIRED, reason=f"valid until {until} UTC; not sent")
+    elif market.state == MarketState.HALTED:
+        batch.apply(intent, Event.DENIED, reason=f"market halted: {market.halted_reason}")
+    else:
+        return False
+    return True
+
+
+def _due(intent: Intent, window: Window) -> bool:
+    return intent.not_before is None or intent.not_before <= window.at
+
+
+def _claim_columns(intent: Intent, hold: Hold, window: Window) -> dict[str, object]:
+    return {
+        "attempt": intent.attempt + 1,
+        "epoch": hold.epoch,
+        "claimed_at": window.at,
+        "not_before": None,
+        "last_expiry_ms": _last_expiry_ms(intent, window),
+    }
+
+
+def attempt_expiry_ms(intent: Intent, window: Window) -> int | None:
+    """Until when, venue clock, the venue may accept the attempt that is claimed in this window.
+
+    Counted from the claim and never later than valid_until; None where no expiry is honoured.
+    """
+    if window.expiry_ms is None:
+        return None
+    now_ms = window.at.timestamp() * 1000 + window.offset_ms
+    valid_ms = intent.valid_until.timestamp() * 1000 + window.offset_ms
+    return int(min(now_ms + window.expiry_ms, valid_ms))
+
+
+def _last_expiry_ms(intent: Intent, window: Window) -> int | None:
+    """The latest expiry over all attempts; None for ever once one went out without."""
+    this = attempt_expiry_ms(intent, window)
+    if this is None or (intent.attempt and intent.last_expiry_ms is None):
+        return None
+    return max(this, intent.last_expiry_ms or 0)

@@ -1,0 +1,113 @@
+"""Markets: halted by the lane or a person, opened by a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from orders.journal import alerts, entries
+from orders.journal.alerts import AlertDraft
+from orders.journal.batch import Batch
+from orders.journal.entries import Stamp
+from orders.journal.writing import writing
+from orders.machine import IN_DOUBT, MARKET_TABLE, Act, Event, MarketState, State
+from orders.models import Intent, Market
+
+
+class RefusedError(Exception):
+    """What was asked for is not possible now; the text says why and what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Stop placing in one market, deny what waits there, and tell people."""
+
+    market_id: int
+    reason: str
+    remedy: str = "Open the market's page, read the evidence, decide, then resume."
+    intent_id: int | None = None
+
+
+def halt_topic(market_id: int) -> str:
+    return f"market_halted:{market_id}"
+
+
+def halt(order: Halt, *, actor: str, at: datetime) -> Market:
+    """Halt a market. Halting a halted one changes nothing."""
+    with writing():
+        market = Market.objects.select_for_update(no_key=True).get(pk=order.market_id)
+        put_halt(market, order, Stamp.new(actor, at))
+        return market
+
+
+def resume(market_id: int, *, actor: str, reason: str, at: datetime) -> Market:
+    """Open a halted market. Raises RefusedError while anything there is unresolved."""
+    with writing():
+        market = Market.objects.select_for_update(no_key=True).get(pk=market_id)
+        if market.state == MarketState.OPEN:
+            return market
+        if doubtful := _doubtful(market):
+            raise RefusedError(
+                f"{market.symbol} stays halted: unresolved {', '.join(doubtful)}. "
+                "Reconcile first, or give a verdict for each."
+            )
+        stamp = Stamp.new(actor, at)
+        _move(market, Act.RESUMED, stamp, reason)
+        alerts.settle_topic(halt_topic(market.pk), stamp, f"resumed: {reason}")
+        return market
+
+
+def request_look(market_id: int, *, actor: str, reason: str, at: datetime) -> Market:
+    """Ask the lane to look at every unresolved intent of a market now."""
+    with writing():
+        market = Market.objects.select_for_update(no_key=True).get(pk=market_id)
+        market.look_requested_at = at
+        market.save(update_fields=["look_requested_at"])
+        stamp = Stamp.new(actor, at)
+        entries.of_market(
+            market, stamp, Act.RECONCILE_REQUESTED, market.state, reason=reason
+        ).save()
+        return market
+
+
+def put_halt(market: Market, order: Halt, stamp: Stamp) -> None:
+    """Within a transaction, on a locked market."""
+    if market.state == MarketState.HALTED:
+        return
+    _move(market, Act.HALTED, stamp, order.reason)
+    waiting = Intent.objects.select_for_update().filter(market=market, state=State.INTENT)
+    batch = Batch(stamp)
+    for intent in waiting.order_by("pk"):
+        batch.apply(intent, Event.DENIED, reason=f"market halted: {order.reason}")
+    batch.flush()
+    alerts.put(
+        AlertDraft(
+            kind="market_halted",
+            topic=halt_topic(market.pk),
+            severity="critical",
+            message=f"{market.symbol} on {market.account.name} is halted: {order.reason}",
+            remedy=order.remedy,
+            account_id=market.account_id,
+            market_id=market.pk,
+            intent_id=order.intent_id,
+        ),
+        stamp,
+    )
+
+
+def _move(market: Market, act: Act, stamp: Stamp, reason: str) -> None:
+    before = MarketState(market.state)
+    market.state = MARKET_TABLE[before, act].value
+    halted = market.state == MarketState.HALTED
+    market.halted_at = stamp.at if halted else None
+    market.halted_reason = reason if halted else ""
+    market.last_event_at = stamp.at
+    market.save(update_fields=["state", "halted_at", "halted_reason", "last_event_at"])
+    entries.of_market(market, stamp, act, before.value, reason=reason).save()
+
+
+def _doubtful(market: Market) -> list[str]:
+    """Client order IDs of what is in doubt. In flight counts: its answer is not known yet."""
+    states = [*IN_DOUBT, State.IN_FLIGHT]
+    rows = Intent.objects.filter(market=market, state__in=states).order_by("pk")
+    return list(rows.values_list("client_order_id", flat=True)[:10])
