@@ -182,6 +182,7 @@ def test_history_cannot_be_rewritten_by_any_statement(world: World, verb: str) -
     assert Transition.objects.exists()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_history_cannot_be_truncated(world: World) -> None:
     if connection.vendor != "postgresql":
         return  # SQLite knows no TRUNCATE: it deletes, which is refused above
@@ -192,6 +193,7 @@ def test_history_cannot_be_truncated(world: World) -> None:
         connection.cursor() as cursor,
     ):
         cursor.execute("TRUNCATE orders_transition CASCADE")
+    assert Transition.objects.exists()
 
 
 def row(intent: Intent, **changes: object) -> Transition:

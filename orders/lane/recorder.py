@@ -1,0 +1,136 @@
+"""Writes what happened: one transaction for all that has arrived meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+
+from orders import journal
+from orders.journal import BrokenRuleError, Change, Done, Halt, LeaseLostError
+from orders.lane.context import Lane
+from orders.machine import IllegalEventError, Note
+
+log = structlog.get_logger(__name__)
+
+RETRY_S = 0.2
+MOST = 200  # changes in one transaction
+_REFUSED = (BrokenRuleError, IllegalEventError)
+
+
+@dataclass(slots=True)
+class _Job:
+    changes: tuple[Change, ...]
+    halts: tuple[Halt, ...]
+    done: asyncio.Future[list[Done]]
+
+
+class GroupRecorder:
+    """Jobs that wait while a transaction runs are written together in the next one.
+
+    A database that is away is asked again until it is back or the lane ends: an answer of the venue
+    is not thrown away. Where the lease is lost, what the venue said is still kept, as evidence.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._waiting: list[_Job] = []
+        self._arrived = asyncio.Event()
+
+    async def write(self, *changes: Change, halts: Iterable[Halt] = ()) -> list[Done]:
+        """Durable on return. Raises LeaseLostError, BrokenRuleError or IllegalEventError."""
+        job = _Job(changes, tuple(halts), asyncio.get_running_loop().create_future())
+        self._waiting.append(job)
+        self._arrived.set()
+        return await job.done
+
+    @property
+    def idle(self) -> bool:
+        return not self._waiting
+
+    async def run(self) -> None:
+        """Write until cancelled; what waits then is told so."""
+        try:
+            while True:
+                await self._arrived.wait()
+                self._arrived.clear()
+                while self._waiting:
+                    jobs = self._take()
+                    await self._write_jobs(jobs)
+        finally:
+            for job in self._waiting:
+                if not job.done.done():
+                    job.done.set_exception(LeaseLostError("the lane has ended"))
+
+    def _take(self) -> list[_Job]:
+        jobs, count = [], 0
+        while self._waiting and count < MOST:
+            jobs.append(self._waiting.pop(0))
+            count += len(jobs[-1].changes)
+        return jobs
+
+    async def _write_jobs(self, jobs: Sequence[_Job]) -> None:
+        changes = [change for job in jobs for change in job.changes]
+        halts = [halt for job in jobs for halt in job.halts]
+        try:
+            done = await self._record(changes, halts)
+        except _REFUSED as error:
+            if len(jobs) == 1:
+                _fail(jobs[0], error)
+                return
+            for job in jobs:  # one bad change must not hold the others back
+                await self._write_jobs([job])
+        except LeaseLostError as error:
+            await self._keep_evidence(changes)
+            for job in jobs:
+                _fail(job, error)
+        else:
+            self._lane.book.keep(item.intent for item in done)
+            for job in jobs:
+                mine, done = done[: len(job.changes)], done[len(job.changes) :]
+                if not job.done.done():
+                    job.done.set_result(mine)
+
+    async def _record(self, changes: Sequence[Change], halts: Sequence[Halt]) -> list[Done]:
+        lane = self._lane
+        while True:
+            try:
+                return await lane.database.run(
+                    lambda: journal.record(
+                        changes,
+                        actor=lane.actor,
+                        at=lane.clock.now(),
+                        hold=lane.hold,
+                        halts=halts,
+                    )
+                )
+            except DatabaseError as error:
+                log.error("journal_unavailable", account=lane.account.name, error=str(error))
+                await lane.database.run(close_old_connections)
+                await lane.clock.sleep(RETRY_S)
+
+    async def _keep_evidence(self, changes: Sequence[Change]) -> None:
+        """A fact is a fact whoever saw it; only the owner may change a state by it."""
+        lane = self._lane
+        notes = [
+            Change(
+                change.intent_id,
+                Note.EVIDENCE,
+                reason=f"seen after the lease was lost: {change.event.value}; {change.reason}",
+                evidence=change.evidence,
+            )
+            for change in changes
+            if change.evidence
+        ]
+        if notes:
+            await lane.database.run(
+                lambda: journal.record(notes, actor=lane.actor, at=lane.clock.now())
+            )
+
+
+def _fail(job: _Job, error: Exception) -> None:
+    if not job.done.done():
+        job.done.set_exception(error)
