@@ -61,6 +61,7 @@ class VenueSettings:
     timeout_ms: int = 5000
     request_expiry_ms: int = 3000
     absence: str | int = "human"  # "human", or seconds to wait
+    stream: bool = True  # False: never listen to the venue's pushes, poll only
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,0 +1,193 @@
+"""One simulator and one desk for all scenarios of a database; each test has a market of its own."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.message import Message
+from itertools import count
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.support import postgres
+from tests.support.desk import Desk
+from tests.support.simulator import Simulator
+
+TIMEOUT_MS = 1000
+EXPIRY_MS = 1500
+DOUBT_S = 10
+# The account "polled" does without the venue's pushes, so that doubt can be watched.
+SYMBOLS = [f"T{number:02}/USDT" for number in range(1, 41)]
+ENDS = ("FILLED", "CANCELED", "REJECTED", "DENIED")
+
+
+@dataclass
+class Answer:
+    """What the API answered."""
+
+    status: int
+    body: Any
+    headers: Message  # names in any case
+
+
+@dataclass
+class Stack:
+    """A running desk, its venue, and what a test does with them."""
+
+    desk: Desk
+    venue: Simulator
+    account: str = "main"
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def call(self, method: str, path: str, body: Any = None, *, role: str = "trader") -> Answer:
+        headers = {"Authorization": f"Bearer {self.desk.token(role)}"}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        request = Request(f"{self.desk.url}/api/v1/{path}", data, headers, method=method)
+        try:
+            with urlopen(request, timeout=60) as answer:
+                return Answer(answer.status, json.load(answer), answer.headers)
+        except HTTPError as error:
+            with error:
+                return Answer(error.code, json.load(error), error.headers)
+
+    def decision(self, symbol: str, **changes: Any) -> dict[str, Any]:
+        return {
+            "account": self.account,
+            "strategy": "scenario",
+            "symbol": symbol,
+            "side": "buy",
+            "type": "market",
+            "quantity": "1",
+            "decided_at": datetime.now(UTC).isoformat(),
+            "key": uuid.uuid4().hex,
+            **changes,
+        }
+
+    def submit(self, symbol: str, **changes: Any) -> str:
+        """Admit a decision; returns its client order ID."""
+        answer = self.call("POST", "intents", self.decision(symbol, **changes))
+        assert answer.status == 201, answer
+        return str(answer.body["client_order_id"])
+
+    def intent(self, name: str) -> dict[str, Any]:
+        body: dict[str, Any] = self.call("GET", f"intents/{name}").body
+        return body
+
+    def wait(self, name: str, *states: str, within_s: float = 20) -> dict[str, Any]:
+        """Wait for one of the states; for an end where none is named."""
+        wanted = states or ENDS
+
+        def reached() -> dict[str, Any] | None:
+            intent = self.intent(name)
+            return intent if intent["state"] in wanted else None
+
+        found: dict[str, Any] = self.desk.wait(reached, f"{name} is in {wanted}", within_s)
+        return found
+
+    def states(self, name: str) -> list[str]:
+        """The states that the intent went through, each once in a row."""
+        path: list[str] = []
+        for line in self.intent(name)["transitions"]:
+            if not path or path[-1] != line["to_state"]:
+                path.append(line["to_state"])
+        return path
+
+    def events(self, name: str) -> list[str]:
+        return [line["event"] for line in self.intent(name)["transitions"]]
+
+    def posts(self, name: str) -> int:
+        """How many create requests for this ID reached the venue."""
+        return len(self.venue.ledger(client_order_id=name)["requests"])
+
+    def orders(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.venue.ledger(client_order_id=name)["orders"]
+        return found
+
+    def market(self, symbol: str) -> dict[str, Any]:
+        rows = self.call("GET", "markets").body
+        rows = rows["items"] if isinstance(rows, dict) else rows
+        return next(
+            row for row in rows if (row["account"], row["symbol"]) == (self.account, symbol)
+        )
+
+    def act(self, symbol: str, verb: str, reason: str = "test") -> Answer:
+        path = f"markets/{self.account}/{quote(symbol, safe='')}/{verb}"
+        return self.call("POST", path, {"reason": reason}, role="operator")
+
+    def alerts(self, symbol: str) -> list[dict[str, Any]]:
+        rows = self.call("GET", "alerts", role="operator").body
+        rows = rows["items"] if isinstance(rows, dict) else rows
+        return [row for row in rows if row["symbol"] == symbol and row["account"] == self.account]
+
+    def check(self, name: str) -> dict[str, Any]:
+        """What must hold after every scenario: one order, every execution booked, an end."""
+        intent, ledger = self.intent(name), self.venue.ledger(client_order_id=name)
+        assert len(ledger["orders"]) <= 1, ledger
+        executed = sorted(str(row["trade_id"]) for row in ledger["executions"])
+        booked = sorted(str(row["venue_trade_id"]) for row in intent["fills"])
+        assert booked == executed, (intent, ledger)
+        assert intent["state"] in ENDS, intent
+        return intent
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def running(request: pytest.FixtureRequest) -> Iterator[tuple[Desk, Simulator]]:
+    with ExitStack() as stack:
+        url = None
+        if request.param == "postgresql":
+            server = request.getfixturevalue("postgres_server")
+            url = stack.enter_context(postgres.database(server))
+        venue = stack.enter_context(Simulator())
+        desk = stack.enter_context(
+            Desk(
+                venue.url,
+                database_url=url,
+                accounts={"main": SYMBOLS[:20], "polled": SYMBOLS[20:]},
+                timeout_ms=TIMEOUT_MS,
+                request_expiry_ms=EXPIRY_MS,
+                environment={"ORDERDESK_DOUBT_S": str(DOUBT_S)},
+                each={"polled": {"stream": False}},
+            )
+        )
+        yield desk, venue
+
+
+@pytest.fixture
+def main(running: tuple[Desk, Simulator]) -> Iterator[Stack]:
+    yield from _stack(running, "main")
+
+
+@pytest.fixture
+def polled(running: tuple[Desk, Simulator]) -> Iterator[Stack]:
+    yield from _stack(running, "polled")
+
+
+def _stack(running: tuple[Desk, Simulator], account: str) -> Iterator[Stack]:
+    desk, venue = running
+    stack = Stack(desk, venue, account)
+    yield stack
+    venue.clear_faults()
+
+
+_main, _polled = iter(SYMBOLS[:20] * 10), iter(SYMBOLS[20:] * 10)
+
+
+@pytest.fixture
+def symbol(request: pytest.FixtureRequest) -> str:
+    """A market that no other test uses at the same time."""
+    return next(_polled if "polled" in request.fixturenames else _main)
+
+
+def wire(symbol: str) -> str:
+    """The venue's name of a symbol."""
+    return symbol.replace("/", "")
