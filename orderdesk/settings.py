@@ -30,6 +30,8 @@ ORDERDESK_CONFIG = BASE_DIR / (
 )
 ORDERDESK_LANES = environment.whole("ORDERDESK_LANES", 2, least=1, most=64)
 ORDERDESK_WEBS = environment.whole("ORDERDESK_WEBS", 1, least=1, most=64)
+# How long an order may be in doubt before its market is halted and people are told.
+ORDERDESK_DOUBT_S = environment.whole("ORDERDESK_DOUBT_S", 30, least=1, most=3600)
 # Decisions older than this are refused, so that a key may be archived after it.
 ORDERDESK_HORIZON_S = int(timedelta(days=1).total_seconds())
 SECRET_KEY = environment.secret_key(ORDERDESK_DATA)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime
 from typing import Protocol
+
+from venues.gateway import monotonic_s
 
 
 class Clock(Protocol):
@@ -25,8 +26,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        # CLOCK_MONOTONIC stands still while the machine sleeps; a lease does not.
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return monotonic_s()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

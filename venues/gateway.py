@@ -8,6 +8,7 @@ answer of its own kind.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -46,6 +47,9 @@ class SecretText(str):
         return "'***'"
 
 
+NO_SECRET = SecretText("")
+
+
 @dataclass(frozen=True, slots=True)
 class VenueSettings:
     """One account of the account file, its secrets resolved."""
@@ -55,7 +59,7 @@ class VenueSettings:
     symbols: tuple[str, ...]
     api_key: SecretText
     secret: SecretText
-    password: SecretText = SecretText("")
+    password: SecretText = NO_SECRET
     sandbox: bool = False
     base_url: str | None = None
     timeout_ms: int = 5000
@@ -81,6 +85,14 @@ class OrderSpec:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
+def monotonic_s() -> float:
+    """The clock of permits and leases: seconds that never step back and count a suspend too.
+
+    Python's own monotonic clock stands still while a Linux machine sleeps; a lease does not.
+    """
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class PermitUsedError(RuntimeError):
     """A second request was about to leave under one permit."""
 
@@ -90,8 +102,8 @@ class Permit:
     """The right to send one create request, taken with the claim and used up by the send.
 
     `claimed_venue_ms` is the claim's instant on the venue's clock; the venue is told to refuse
-    the request after `expires_venue_ms`. `send_before_monotonic_s` is the last instant, on this
-    process's monotonic clock, at which the request may leave (the lease's and the request's end).
+    the request after `expires_venue_ms`. `send_before_monotonic_s` is the last instant, by
+    `monotonic_s()`, at which the request may leave (the lease's and the request's end).
     """
 
     client_order_id: str
@@ -110,7 +122,10 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One request to the venue and what came back, secrets removed, bodies cut to 4,096 characters."""
+    """One request to the venue and what came back.
+
+    Secrets are removed and bodies cut to 4,096 characters.
+    """
 
     call: str  # what we asked, e.g. "create_order", "look:client_id"
     request: str  # method, path and parameters, without key and signature

@@ -12,20 +12,20 @@ import json
 import re
 import ssl as ssl_module
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote
 
 import aiohttp
 import yarl
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 
-from venues.gateway import Permit, PermitUsedError
+from venues.gateway import Permit, PermitUsedError, monotonic_s
 from venues.profiles import Profile
 
 SECRET_NAMES = frozenset(
@@ -35,6 +35,7 @@ SECRET_NAMES = frozenset(
 _SECRET_TEXT = re.compile(
     rf"(?i)\b({'|'.join(sorted(SECRET_NAMES))})(\"?\s*[=:]\s*\"?)[^&\s\"',}}]+"
 )
+Fields = Sequence[tuple[str, Any]]  # the named values of a request
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 
 
@@ -101,11 +102,10 @@ def scrubber(secrets: Iterable[str]) -> Callable[[str], str]:
     """A function that takes these words, and whatever is named like a secret, out of a text."""
     known = [word for word in secrets if word]
     words = sorted({*known, *(quote(word, safe="") for word in known)}, key=len, reverse=True)
-    literal = re.compile("|".join(map(re.escape, words))) if words else None
 
     def scrub(text: str) -> str:
-        if literal is not None:
-            text = literal.sub("***", text)
+        for word in words:
+            text = text.replace(word, "***")
         return _SECRET_TEXT.sub(r"\1\2***", text)
 
     return scrub
@@ -128,7 +128,7 @@ def _spend(wire: Wire) -> None:
     """Use the permit up, right before the send. Connecting may have taken its time."""
     if wire.permit is None:
         raise SendRefusedError(f"{wire.method} {wire.path}: no permit")
-    late_s = time.monotonic() - wire.permit.send_before_monotonic_s
+    late_s = monotonic_s() - wire.permit.send_before_monotonic_s
     if late_s >= 0:
         raise SendRefusedError(f"{wire.method} {wire.path}: too late to send by {late_s:.3f} s")
     wire.permit.use()
@@ -193,11 +193,12 @@ class OneShotSession:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send one request and read its whole answer. Raises SendRefusedError, PermitUsedError."""
         url = url if isinstance(url, yarl.URL) else yarl.URL(url, encoded=True)
-        wire = self._note(method.upper(), url, options.get("data"))
+        fields = _fields(url, options.get("data"))
+        wire = self._note(method.upper(), url, fields)
         began = time.monotonic()
         token = _wire.set(wire)
         try:
-            self._admit(wire, url, options.get("data"))
+            self._admit(wire, fields)
             options["allow_redirects"] = False
             async with self._session.request(method, url, **options) as response:
                 wire.status = response.status
@@ -226,10 +227,10 @@ class OneShotSession:
         self, url: yarl.URL, options: dict[str, Any]
     ) -> aiohttp.ClientWebSocketResponse:
         """A handshake is a GET, so its path is checked like any other's."""
-        wire = self._note("GET", url, None)
+        wire = self._note("GET", url, _fields(url, None))
         token = _wire.set(wire)
         try:
-            self._admit(wire, url, None)
+            self._admit(wire, ())
             socket: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(url, **options)
             return socket
         finally:
@@ -251,16 +252,18 @@ class OneShotSession:
     async def close(self) -> None:
         await self._session.close()
 
-    def _note(self, method: str, url: yarl.URL, data: Any) -> Wire:
+    def _note(self, method: str, url: yarl.URL, fields: Fields) -> Wire:
         create = any(fits(method, url.path) for fits in self._creates)
-        wire = Wire(method, url.path, self.scrub(_shown(method, url, data)), create)
+        shown = "&".join(f"{k}={v}" for k, v in fields if k.lower() not in SECRET_NAMES)
+        asked = f"{method} {url.path}?{shown}" if shown else f"{method} {url.path}"
+        wire = Wire(method, url.path, self.scrub(asked), create)
         kept = _recording.get()
         if kept is not None:
             wire.permit = kept.permit if create else None
             kept.wires.append(wire)
         return wire
 
-    def _admit(self, wire: Wire, url: yarl.URL, data: Any) -> None:
+    def _admit(self, wire: Wire, fields: Fields) -> None:
         """Refuse what must not leave, before a connection is asked for."""
         name = f"{wire.method} {wire.path}"
         if not wire.create:
@@ -278,7 +281,8 @@ class OneShotSession:
         if wire.permit.used:
             raise PermitUsedError(f"{name}: the permit is used up")
         wanted = wire.permit.client_order_id
-        carried = _carried(url, data, frozenset(self._profile.client_id_fields))
+        names = self._profile.client_id_fields
+        carried = [str(value) for name, value in fields if name in names]
         if not wanted or set(carried) != {wanted}:
             raise SendRefusedError(
                 f"{name}: carries the client order ID {carried or 'none'}, the permit is for "
@@ -299,7 +303,7 @@ def _text_of(data: Any) -> str:
     return data if isinstance(data, str) else ""
 
 
-def _fields(url: yarl.URL, data: Any) -> list[tuple[str, Any]]:
+def _fields(url: yarl.URL, data: Any) -> Fields:
     """Every named value of the query and of a form or JSON body."""
     pairs: list[tuple[str, Any]] = parse_qsl(url.raw_query_string, keep_blank_values=True)
     body = _text_of(data)
@@ -321,12 +325,3 @@ def _walk(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list):
         for inner in value:
             yield from _walk(inner)
-
-
-def _carried(url: yarl.URL, data: Any, names: frozenset[str]) -> list[str]:
-    return [str(value) for name, value in _fields(url, data) if name in names]
-
-
-def _shown(method: str, url: yarl.URL, data: Any) -> str:
-    pairs = [(k, v) for k, v in _fields(url, data) if k.lower() not in SECRET_NAMES]
-    return f"{method} {url.path}" + (f"?{urlencode(pairs)}" if pairs else "")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
+
 from orders.journal import Change, Halt
 from orders.lane.absorb import absorb, is_ours, sighting
 from orders.lane.context import Lane
@@ -17,10 +19,10 @@ from orders.verdict import Facts, LookSight, RungSight, Sight, Verdict, judge, n
 from venues.gateway import Evidence, Look, OrderReport
 from venues.profiles import Rung
 
-CAP_S = 30.0  # how long in doubt before the market is halted and people are paged
 BACKOFF_S = (0.25, 0.5, 1.0, 2.0, 3.0)
 HALTED_BACKOFF_S = 5.0
-HALTED_BACKOFF_MOST_S = 60.0
+HALTED_BACKOFF_MOST_S = 15.0
+UNPROVABLE_BACKOFF_MOST_S = 60.0  # where no number of empty looks can end the doubt
 MOST_UNKNOWN_ORDERS = 20  # orders behind unknown trades that one look asks for
 SINCE_MARGIN_MS = 60_000
 
@@ -127,12 +129,13 @@ def _overdue(lane: Lane, intent: Intent, why: str) -> list[Halt]:
     since = intent.doubt_since or intent.updated_at
     if lane.limited_until is not None:
         since = max(since, lane.limited_until)
-    if lane.clock.now() - since < timedelta(seconds=CAP_S):
+    cap_s = settings.ORDERDESK_DOUBT_S
+    if lane.clock.now() - since < timedelta(seconds=cap_s):
         return []
     return [
         Halt(
             intent.market_id,
-            f"{intent.client_order_id} is unresolved for {CAP_S:.0f} s: {why}",
+            f"{intent.client_order_id} is unresolved for {cap_s} s: {why}",
             remedy="Compare the intent's evidence with the venue's own pages; the desk keeps "
             "looking. Resume when nothing is unresolved.",
             intent_id=intent.pk,
@@ -151,7 +154,9 @@ async def _pause(lane: Lane, intent_id: int, episode: Episode) -> None:
         return
     if await lane.database.run(lambda: _is_halted(intent_id)):
         episode.after_halt += 1
-        delay = min(HALTED_BACKOFF_S * 2 ** (episode.after_halt - 1), HALTED_BACKOFF_MOST_S)
+        unprovable = no_proof_possible(facts_of(intent), lane.gateway.profile)
+        most = UNPROVABLE_BACKOFF_MOST_S if unprovable else HALTED_BACKOFF_MOST_S
+        delay = min(HALTED_BACKOFF_S * 2 ** min(episode.after_halt - 1, 5), most)
     else:
         delay = BACKOFF_S[min(episode.tries, len(BACKOFF_S)) - 1]
         delay = min(delay, _useful_in_s(lane, intent, episode.looks) or delay)
