@@ -171,6 +171,7 @@ class Act(StrEnum):
     LEASE_RELEASED = "lease_released"  # account
     RECOVERED = "recovered"  # account
     LIMITED = "limited"  # account: the venue asked us to wait
+    RESTORED = "restored"  # account: the journal came from a backup
 
 
 # What may happen to a market and to an alert: (from, act) -> to.

@@ -58,6 +58,8 @@ class Account(models.Model):
     request_expiry_ms = models.PositiveIntegerField(default=3000)
     absence = models.CharField(max_length=16, default="human")
     limited_until = models.DateTimeField(null=True, blank=True)  # a ban or a rate limit
+    # The journal may lack what was decided before then: it was restored from a backup.
+    restored_at = models.DateTimeField(null=True, blank=True)
     clock_offset_ms = models.FloatField(null=True, blank=True)
     clock_checked_at = models.DateTimeField(null=True, blank=True)
 
@@ -156,6 +158,8 @@ class Intent(models.Model):
     cost = ExactDecimalField(default=Decimal)  # sum of price times quantity over the fills
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     cancel_requested_by = models.CharField(max_length=200, blank=True)
+    orphan = models.BooleanField(default=False)  # the venue had it before the journal did
+    cleared_at = models.DateTimeField(null=True, blank=True)  # proven absent before a first send
 
     class Meta:
         constraints = [

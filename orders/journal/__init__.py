@@ -14,7 +14,7 @@ from orders.journal.alerts import (
     resolve_topic,
 )
 from orders.journal.batch import BrokenRuleError, Change
-from orders.journal.claim import Claimed, Window, attempt_expiry_ms, claim, waiting
+from orders.journal.claim import Claimed, Window, attempt_expiry_ms, claim, to_look_for, waiting
 from orders.journal.lease import (
     LEASE_S,
     Hold,
@@ -36,6 +36,7 @@ from orders.journal.markets import (
     resume,
 )
 from orders.journal.record import Done, record
+from orders.journal.restored import Orphan, adopt, clear, mark_restored
 from orders.journal.writing import database_now, writing
 
 __all__ = [
@@ -51,18 +52,22 @@ __all__ = [
     "Halt",
     "Hold",
     "LeaseLostError",
+    "Orphan",
     "RefusedError",
     "Window",
     "acknowledge",
     "admit",
+    "adopt",
     "attempt_expiry_ms",
     "claim",
+    "clear",
     "database_now",
     "fair_share",
     "find",
     "forget_process",
     "free_accounts",
     "halt",
+    "mark_restored",
     "raise_alert",
     "record",
     "release",
@@ -74,6 +79,7 @@ __all__ = [
     "set_limit",
     "take",
     "take_recovered",
+    "to_look_for",
     "waiting",
     "writing",
 ]

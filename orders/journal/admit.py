@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from orders.journal import entries
 from orders.journal.entries import Stamp
+from orders.journal.restored import recognise
 from orders.journal.writing import writing
 from orders.machine import Event, MarketState, next_state
 from orders.models import Intent, Market, Transition
@@ -54,7 +55,7 @@ def _admit(intent: Intent, stamp: Stamp) -> Admission | CollisionError:
         with transaction.atomic():
             _write(intent, stamp)
     except IntegrityError:
-        existing = find(intent.account_id, intent.decision_key)
+        existing = find(intent.account_id, intent.decision_key) or recognise(intent, stamp)
         if existing is not None:
             return Admission(existing, created=False)
         if _id_taken(intent):

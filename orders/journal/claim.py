@@ -13,7 +13,7 @@ from orders.journal.entries import Stamp
 from orders.journal.lease import Hold
 from orders.journal.writing import writing
 from orders.machine import IN_DOUBT, Event, MarketState, State
-from orders.models import Intent, Lease, Market
+from orders.models import Account, Intent, Lease, Market
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def claim(hold: Hold, window: Window, *, actor: str) -> Claimed:
         lease.check(hold)
         current.changed = False
         # Recover first: until then nothing is taken, but what is out of date still ends.
-        recovered = Lease.objects.filter(pk=hold.account_id, recovered_at__isnull=False).exists()
+        recovered = _may_send(hold, window)
         stamp = Stamp.new(actor, window.at)
         batch = Batch(stamp)
         waiting = _lock_waiting(batch, hold, window)
@@ -67,6 +67,20 @@ def claim(hold: Hold, window: Window, *, actor: str) -> Claimed:
             batch.apply(intent, Event.CLAIMED, columns=_claim_columns(intent, hold, window))
         current.changed = batch.flush()
         return Claimed(taken)
+
+
+def _may_send(hold: Hold, window: Window) -> bool:
+    """Recovered, and past the longest expiry of anything sent before a restore.
+
+    Whatever the lost journal had sent was sent before this lane began.
+    """
+    row = Lease.objects.select_related("account").get(pk=hold.account_id)
+    if row.recovered_at is None or row.taken_at is None:
+        return False
+    if row.account.restored_at is None:
+        return True
+    longest = timedelta(milliseconds=row.account.request_expiry_ms)
+    return window.at >= row.account.restored_at + longest
 
 
 def in_doubt(hold: Hold, window: Window) -> set[int]:
@@ -94,10 +108,9 @@ def _lock_waiting(batch: Batch, hold: Hold, window: Window) -> list[Intent]:
     ids = list(rows.values_list("pk", "market_id")[: window.limit * 4 + 100])
     markets = Market.objects.select_for_update(no_key=True, of=("self",)).select_related("account")
     batch.hold_markets(markets.filter(pk__in={market for _, market in ids}).order_by("pk"))
-    locked = Intent.objects.select_for_update().filter(
-        pk__in=[pk for pk, _ in ids], state=State.INTENT
-    )
-    return list(locked.order_by("pk"))
+    locked = Intent.objects.select_for_update(of=("self",)).select_related("account")
+    wanted = locked.filter(pk__in=[pk for pk, _ in ids], state=State.INTENT)
+    return list(wanted.order_by("pk"))
 
 
 def _ended(batch: Batch, intent: Intent, window: Window) -> bool:
@@ -117,7 +130,29 @@ def _ended(batch: Batch, intent: Intent, window: Window) -> bool:
 
 
 def _due(intent: Intent, window: Window) -> bool:
-    return intent.not_before is None or intent.not_before <= window.at
+    """Whether its back-off is over, and whether it was looked for where it may be out already."""
+    looked = not _looks_first(intent) or intent.cleared_at is not None
+    return looked and (intent.not_before is None or intent.not_before <= window.at)
+
+
+def _looks_first(intent: Intent) -> bool:
+    """A decision from before a restore may have been sent by the journal that was lost."""
+    restored_at = intent.account.restored_at
+    return intent.attempt == 0 and restored_at is not None and intent.decided_at <= restored_at
+
+
+def to_look_for(account: Account) -> list[Intent]:
+    """What waits for its proof of absence before the first send."""
+    if account.restored_at is None:
+        return []
+    rows = Intent.objects.filter(
+        account=account,
+        state=State.INTENT,
+        attempt=0,
+        cleared_at__isnull=True,
+        decided_at__lte=account.restored_at,
+    )
+    return list(rows.order_by("pk"))
 
 
 def _claim_columns(intent: Intent, hold: Hold, window: Window) -> dict[str, object]:

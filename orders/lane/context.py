@@ -28,6 +28,8 @@ class Database(Protocol):
 
     async def run(self, call: Callable[[], T]) -> T: ...
 
+    def close(self) -> None: ...
+
 
 class ThreadDatabase:
     """One thread, so one connection: the calls run one after the other."""

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from orders import accounts, journal
 from orders.journal import AlertDraft, Change, Halt, LeaseLostError, Window
 from orders.lane import resolver, sender, tracker
-from orders.lane.absorb import absorb, is_ours, sighting
 from orders.lane.context import Lane, log
 from orders.lane.recorder import GroupRecorder
-from orders.machine import ACTIVE, AT_VENUE, IN_DOUBT, Event, State
+from orders.lane.sweep import Sweeper
+from orders.machine import ACTIVE, IN_DOUBT, Event, State
 from orders.models import Intent, Market
 from venues.gateway import ConnectError
-from venues.profiles import Rung
 
 TICK_S = 0.2  # how often the pump looks without being woken: back-offs and dates have no wake-up
 CLOCK_EVERY_S = 30.0
 CONNECT_BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
 UNREACHABLE_ALERT_S = 15.0
 DRAIN_S = 5.0
+
+
+Look = Callable[[Lane, int], Coroutine[Any, Any, None]]
 
 
 class Drive:
@@ -32,9 +36,11 @@ class Drive:
         self.recorder = GroupRecorder(lane)
         lane.recorder = self.recorder
         self.tracker = tracker.Tracker(lane)
+        self.sweeper = Sweeper(lane)
         self._recovery_due = recovery_due
         self._resolving: dict[int, asyncio.Task[None]] = {}
         self._looked_at: dict[int, datetime] = {}
+        self._lost: LeaseLostError | None = None
 
     async def run(self) -> bool:
         """Drive until told to stop. Returns whether the hand-over is clean."""
@@ -47,6 +53,7 @@ class Drive:
                 await self._recover()
             self.lane.spawn(tracker.listen(self.lane), "stream")
             self.lane.spawn(self.tracker.run(), "track")
+            self.lane.spawn(self._sweep(), "sweep")
             self.lane.spawn(self._keep_clock(), "clock")
             await self._pump()
             return await self._drain()
@@ -130,36 +137,17 @@ class Drive:
                 for intent in orphaned
             ]
         )
-        doubtful = lane.book.having(*IN_DOUBT)
-        symbols = sorted({i.symbol for i in [*doubtful, *lane.book.having(*AT_VENUE)]})
-        for symbol in symbols:
-            await self._recover_symbol(symbol)
-        waiting = len(lane.book.having(State.INTENT))
+        doubtful, waiting = lane.book.having(*IN_DOUBT), lane.book.having(State.INTENT)
+        markets = await lane.database.run(self.sweeper.markets)
+        for market in markets:
+            await self.sweeper.sweep(market, everything=True)
         summary = (
-            f"{len(orphaned)} without an owner, {len(doubtful)} in doubt, {waiting} waiting, "
-            f"{len(symbols)} symbols asked"
+            f"{len(orphaned)} without an owner, {len(doubtful)} in doubt, {len(waiting)} waiting, "
+            f"{len(markets)} markets asked"
         )
         await lane.database.run(
             lambda: journal.take_recovered(lane.hold, at=lane.clock.now(), summary=summary)
         )
-
-    async def _recover_symbol(self, symbol: str) -> None:
-        """Meet the open orders of one symbol. What is not met is resolved or tracked singly."""
-        lane = self.lane
-        await lane.limiter.request()
-        look = await lane.gateway.look(Rung.OPEN_ORDERS, symbol)
-        await lane.heed(look.limited_until_desk_ms)
-        for report in look.reports:
-            intent = lane.book.by_client_id(report.client_order_id)
-            if intent is None or not is_ours(report, intent):
-                continue
-            seen = sighting(report, "recovery", look.evidence)
-            try:
-                await absorb(lane, intent.pk, seen)
-            except LeaseLostError:
-                raise
-            except Exception as error:  # one broken order halts its market, the others go on
-                await self._halt_broken(intent, error)
 
     async def _write_each(self, changes: list[Change]) -> None:
         results = await asyncio.gather(
@@ -184,6 +172,8 @@ class Drive:
         while not lane.stopping:
             if lane.clock.monotonic() >= lane.deadline():
                 raise LeaseLostError(f"lease of {lane.account.name} ran out")
+            if self._lost is not None:
+                raise self._lost
             lane.wake.clear()
             await self._resolve_doubtful()
             waits, asked = await lane.database.run(self._notice)
@@ -256,17 +246,28 @@ class Drive:
 
     async def _resolve_doubtful(self) -> None:
         for intent in self.lane.book.having(*IN_DOUBT):
-            if intent.pk not in self._resolving:
-                task = self.lane.spawn(self._resolve(intent.pk), f"look:{intent.client_order_id}")
-                self._resolving[intent.pk] = task
-                task.add_done_callback(partial(self._resolved, intent.pk))
+            self._look_for(intent, resolver.resolve)
+        if self.lane.account.restored_at is not None:
+            for intent in await self.lane.database.run(self._to_look_for):
+                self._look_for(intent, resolver.prove_first)
+
+    def _to_look_for(self) -> list[Intent]:
+        return journal.to_look_for(self.lane.account)
+
+    def _look_for(self, intent: Intent, how: Look) -> None:
+        if intent.pk not in self._resolving:
+            self.lane.book.keep([intent])
+            work = self._resolve(intent.pk, how)
+            task = self.lane.spawn(work, f"look:{intent.client_order_id}")
+            self._resolving[intent.pk] = task
+            task.add_done_callback(partial(self._resolved, intent.pk))
 
     def _resolved(self, intent_id: int, _: asyncio.Task[None]) -> None:
         self._resolving.pop(intent_id, None)
 
-    async def _resolve(self, intent_id: int) -> None:
+    async def _resolve(self, intent_id: int, how: Look) -> None:
         try:
-            await resolver.resolve(self.lane, intent_id)
+            await how(self.lane, intent_id)
         except LeaseLostError:
             return
         except Exception as error:
@@ -274,6 +275,14 @@ class Drive:
             if intent is not None:
                 await self._halt_broken(intent, error)
             await self.lane.clock.sleep(resolver.HALTED_BACKOFF_S)
+
+    async def _sweep(self) -> None:
+        """Ends with the lane's lease, and ends the lane where an orphan was found."""
+        try:
+            await self.sweeper.run()
+        except LeaseLostError as error:
+            self._lost = error
+            self.lane.wake.set()
 
     async def _keep_clock(self) -> None:
         while True:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
+from orders import journal
 from orders.journal import Change, Halt
 from orders.lane.absorb import absorb, is_ours, sighting
 from orders.lane.context import Lane
@@ -62,6 +63,49 @@ async def resolve(lane: Lane, intent_id: int) -> None:
         if await _decide(lane, intent, climb, episode):
             return
         await _pause(lane, intent_id, episode)
+
+
+async def prove_first(lane: Lane, intent_id: int) -> None:
+    """Look for an intent that a lost journal may have sent already, before its first send.
+
+    Whatever that journal sent was claimed before the restore was noticed.
+    """
+    restored_at = lane.account.restored_at
+    if restored_at is None:
+        return
+    facts = Facts(None)
+    if lane.gateway.profile.expiry:
+        restored_ms = restored_at.timestamp() * 1000 + lane.venue_clock.offset_ms(lane.clock.now())
+        facts = Facts(restored_ms + lane.account.request_expiry_ms)
+    episode = Episode()
+    while (intent := lane.book.get(intent_id)) is not None and State(intent.state) is State.INTENT:
+        await lane.wait_limit()
+        climb = await look(lane, intent)
+        if climb.match is not None:
+            seen = sighting(climb.match, climb.source, climb.match_evidence)
+            await absorb(lane, intent_id, seen)
+            return
+        episode.looks.append(climb.sight)
+        episode.tries += 1
+        verdict, why = judge(episode.looks, facts, lane.gateway.profile)
+        if verdict is Verdict.ABSENT:
+            await _clear(lane, intent_id, {"looks": climb.evidence, "why": why})
+            return
+        await lane.sleep_unless_nudged(intent.market_id, BACKOFF_S[-1])
+        await _refresh(lane, intent_id)
+
+
+async def _clear(lane: Lane, intent_id: int, evidence: dict[str, Any]) -> None:
+    await lane.database.run(
+        lambda: journal.clear(
+            intent_id, hold=lane.hold, actor=lane.actor, at=lane.clock.now(), evidence=evidence
+        )
+    )
+
+
+async def _refresh(lane: Lane, intent_id: int) -> None:
+    """It may have been withdrawn, denied or out of date meanwhile."""
+    lane.book.keep([await lane.database.run(lambda: Intent.objects.get(pk=intent_id))])
 
 
 async def _start(lane: Lane, intent: Intent) -> Intent:

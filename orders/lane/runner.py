@@ -41,6 +41,14 @@ class StopSignal(Protocol):
     def start(self, loop: asyncio.AbstractEventLoop, stop: Callable[[str], None]) -> None: ...
 
 
+class Watching(Protocol):
+    """Calls back after commits to the journal; see `orders.wake`."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 @dataclass
 class Held:
     """An account that this process drives."""
@@ -61,13 +69,15 @@ class Runner:
     stop_signal: StopSignal
     slice_s: float = SLICE_S
     owner: str = field(default_factory=_owner)
+    make_database: Callable[[str], Database] = ThreadDatabase
+    make_watcher: Callable[[Callable[[], None]], Watching] = Watcher
 
     def __post_init__(self) -> None:
         self._held: dict[int, Held] = {}
         self._not_before: dict[int, float] = {}
         self._wake = asyncio.Event()
         self._stop_reason = ""
-        self._leases: Database = ThreadDatabase("leases")
+        self._leases = self.make_database("leases")
         self._process = LaneProcess(
             owner=self.owner,
             host=socket.gethostname(),
@@ -78,7 +88,7 @@ class Runner:
     async def run(self) -> str:
         """Drive accounts; returns why it ended."""
         loop = asyncio.get_running_loop()
-        watcher = Watcher(lambda: _threadsafe(loop, self._woken))
+        watcher = self.make_watcher(lambda: _threadsafe(loop, self._woken))
         watcher.start()
         self.stop_signal.start(loop, self.stop)
         loop.call_later(self.slice_s, self.stop, "slice over")
@@ -150,7 +160,7 @@ class Runner:
     async def _drive(self, held: Held, recovery_due: bool) -> None:
         """Drive one account until told to stop, then give the lease back."""
         clean = False
-        database = ThreadDatabase(f"journal-{held.hold.account_id}")
+        database = self.make_database(f"journal-{held.hold.account_id}")
         try:
             account = await database.run(partial(Account.objects.get, pk=held.hold.account_id))
             venue = self.venues[account.name]
