@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -64,7 +66,16 @@ def configure(level: str) -> dict[str, Any]:
                 "processors": _rendering(),
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
+        "filters": {
+            "told": {"()": "django.utils.log.CallbackFilter", "callback": _is_news},
+        },
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "lines",
+                "filters": ["told"],
+            }
+        },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # django-q2 tells of every task, uvicorn of every request
@@ -74,8 +85,22 @@ def configure(level: str) -> dict[str, Any]:
     }
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not a 503 of /readyz: whoever asks is told, and asks again each second."""
+    return getattr(record, "status_code", 0) != HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def _plain(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    event.pop("color_message", None)  # uvicorn says everything twice
+    return event
+
+
 def _rendering() -> list[Processor]:
-    clean: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, redact]
+    clean: list[Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        _plain,
+        redact,
+    ]
     if sys.stderr.isatty():
         return [*clean, structlog.dev.ConsoleRenderer()]
     return [

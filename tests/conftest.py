@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from tests.support import postgres
+from tests.support.desk import Desk
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +59,15 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
         yield
     finally:
         operations.execute_sql_flush = flush
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows what the desks that run have logged."""
+    report = yield
+    if report.failed:
+        report.sections.extend((f"log of {desk.url}", desk.told()) for desk in Desk.running)
+    return report
 
 
 def pytest_unconfigure() -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import psycopg
@@ -121,7 +121,10 @@ class Desk:
         try:
             with urlopen(f"{self.url}/readyz", timeout=5) as answer:
                 return bool(answer.status == 200)
-        except (URLError, OSError):
+        except HTTPError as error:
+            error.close()
+            return False
+        except OSError:
             return False
 
     def stop(self) -> float:

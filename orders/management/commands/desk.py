@@ -26,8 +26,12 @@ class Command(BaseCommand):
         if demo and not settings.ORDERDESK_DEMO:
             # Settings and applications depend on it, so everything begins anew.
             os.environ["ORDERDESK_DEMO"] = "1"
-            os.execv(sys.executable, [sys.executable, *sys.argv])
+            os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
         try:
-            launch.desk(self.stdout.write)
+            launch.desk(self._say)
         except launch.LaunchError as error:
             raise CommandError(str(error)) from error
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()  # at once, also into a pipe

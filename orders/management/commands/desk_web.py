@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import warnings
 from typing import Any
 
 import uvicorn
@@ -35,6 +36,8 @@ class Command(BaseCommand):
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
+        # WhiteNoise hands out files as plain iterators; they are small, and read in a thread.
+        warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous")
         guard.watch(guard.terminate)
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
             runner.run(self._serve(server))
