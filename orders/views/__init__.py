@@ -1,0 +1,1 @@
+"""The pages. Each view's decorator says which right it needs."""
