@@ -25,12 +25,12 @@ import yarl
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 
-from venues.gateway import Permit, PermitUsedError, monotonic_s
+from venues.gateway import Permit, monotonic_s
 from venues.profiles import Profile
 
 SECRET_NAMES = frozenset(
     {"apikey", "api_key", "secret", "signature", "sign", "passphrase", "password"}
-    | {"authorization", "token", "listenkey", "nonce_signature"}
+    | {"authorization", "token", "listenkey", "secretkey"}
 )
 _SECRET_TEXT = re.compile(
     rf"(?i)\b({'|'.join(sorted(SECRET_NAMES))})(\"?\s*[=:]\s*\"?)[^&\s\"',}}]+"
@@ -278,8 +278,6 @@ class OneShotSession:
             return
         if wire.permit is None:
             raise SendRefusedError(f"{name}: an order request without a permit")
-        if wire.permit.used:
-            raise PermitUsedError(f"{name}: the permit is used up")
         wanted = wire.permit.client_order_id
         names = self._profile.client_id_fields
         carried = [str(value) for name, value in fields if name in names]

@@ -18,6 +18,10 @@ Row = Mapping[str, Any]
 SymbolOf = Callable[[str], str]  # the venue's name of a market -> ours
 
 NO_SUCH_ORDER = "-2013"  # "Order does not exist." of GET /api/v3/order
+ORDER_EVENT = "executionReport"
+# The venue pushes nothing more here, though the connection stays. Measured on ccxt 4.5.90: it
+# takes note, but whoever waits for orders waits for ever.
+LAST_EVENT = "eventStreamTerminated"
 _BANNED = re.compile(r"banned until (\d{13})")
 _STATUS = {
     "NEW": OrderStatus.OPEN,
@@ -110,21 +114,10 @@ def read_trade(row: Row, symbol_of: SymbolOf) -> TradeReport:
     )
 
 
-def push_of(message: Row) -> Row | None:
-    """The executionReport in a message of the stream, None for any other message."""
+def event_of(message: Row) -> Row | None:
+    """The event that a message of the stream carries; None for an answer to a request of ours."""
     event = message.get("event", message)
-    if isinstance(event, Mapping) and event.get("e") == "executionReport":
-        return event
-    return None
-
-
-def is_end_of_stream(message: Row) -> bool:
-    """The venue says that it pushes nothing more here, though the connection stays.
-
-    Measured on ccxt 4.5.90: it takes note, but whoever waits for orders waits for ever.
-    """
-    event = message.get("event", message)
-    return isinstance(event, Mapping) and event.get("e") == "eventStreamTerminated"
+    return event if isinstance(event, Mapping) and "e" in event else None
 
 
 def read_push(event: Row, symbol_of: SymbolOf) -> OrderReport:

@@ -77,7 +77,8 @@ def _class_of(base: Any, on_push: Callable[[Message], bool]) -> Any:
 
     ccxt keeps the last state of an order only, so that of two executions in one read the first
     would be lost; and an exception in its handlers ends the reading for good, while the
-    connection stays. So messages are heard here first, and a failure breaks the connection.
+    connection stays. So ccxt gets the answers to its requests only, no events, and where it
+    fails at one the connection is broken and made anew.
     """
 
     class Client(base):  # type: ignore[misc]

@@ -225,17 +225,19 @@ class CcxtGateway:
         return self._opened[0]
 
     def _heard(self, message: dict[str, Any]) -> bool:
-        """Give an order's push to every stream. False for a message of another kind.
+        """Take every event; True where it was one. Orders' go to the streams, others nowhere.
 
         Raises ConnectError at the venue's end of the stream: the client then connects anew.
         """
-        if binance.is_end_of_stream(message):
+        event = binance.event_of(message)
+        if event is None:
+            return False
+        if event["e"] == binance.LAST_EVENT:
             raise ConnectError("the venue ended the stream")
-        event = binance.push_of(message)
-        for stream in self._streams:
-            if event is not None:
+        if event["e"] == binance.ORDER_EVENT:
+            for stream in self._streams:
                 stream.put(event)
-        return event is not None
+        return True
 
     async def _ask(
         self, request: Callable[[Any], Awaitable[Any]]

@@ -14,6 +14,7 @@ from venues.gateway import OrderReport
 
 log = structlog.get_logger(__name__)
 
+KEEPER = "venue-stream"
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 15.0
 STEADY_S = 30.0  # a connection that held so long starts the pauses anew
@@ -45,7 +46,7 @@ class Stream:
         self._news.set()
 
     async def reports(self) -> AsyncIterator[OrderReport]:
-        keeper = asyncio.create_task(self._keep_open())
+        keeper = asyncio.create_task(self._keep_open(), name=KEEPER)
         try:
             while not self.closed:
                 await self._news.wait()
@@ -72,7 +73,7 @@ class Stream:
         while not self.closed:
             began = time.monotonic()
             try:
-                # Order messages never get this far (see client.py), so it waits for the end.
+                # No event gets this far (see client.py), so it waits for the connection to end.
                 await self._client.watch_orders()
             except asyncio.CancelledError:
                 task = asyncio.current_task()
