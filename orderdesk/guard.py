@@ -8,7 +8,9 @@ itself is gone. Every process that holds the read end can wait for it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -33,8 +35,12 @@ def watch(
 
 
 def _wait(fd: int, on_stop: Callable[[], None] | None, last_resort_s: float) -> None:
-    while os.read(fd, 1):
-        pass
+    # A lane's event loop makes the shared pipe non-blocking, for this reader too: so select first.
+    while True:
+        select.select([fd], [], [])
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(fd, 1):
+                break
     if on_stop is not None:
         on_stop()
     threading.Event().wait(last_resort_s)

@@ -1,11 +1,12 @@
 """The addresses of the whole site."""
 
 from django.conf import settings
-from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from orders.admin import site as audit
+
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("admin/", admin.site.urls),
+    path("admin/", audit.urls),
     path("", include("orders.urls")),
 ]
 if settings.ORDERDESK_DEMO:

@@ -9,7 +9,7 @@ from orders import journal
 from orders.clock import SYSTEM
 from orders.journal import Change, Halt, RefusedError
 from orders.machine import TERMINAL, Event, Note, State
-from orders.models import Alert, Intent, Market
+from orders.models import Account, Alert, Intent, Market
 
 MAX_REASON = 2000
 
@@ -67,6 +67,11 @@ def cancel(intent_id: int, *, actor: str, reason: str = "") -> Intent:
     return journal.record([withdraw, ask], actor=actor, at=at)[-1].intent
 
 
+def restored(account_id: int, *, actor: str, reason: str) -> Account:
+    """Say that the journal came from a backup: recover, wait, look before every first send."""
+    return journal.mark_restored(account_id, actor=actor, at=SYSTEM.now(), reason=_reason(reason))
+
+
 def _reason(text: str) -> str:
     text = text.strip()
     if not text:
@@ -83,5 +88,6 @@ __all__ = [
     "cancel",
     "halt",
     "reconcile",
+    "restored",
     "resume",
 ]

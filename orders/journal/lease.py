@@ -16,6 +16,9 @@ from orders.machine import Act
 from orders.models import Account, LaneProcess, Lease
 
 LEASE_S = 3.0
+# A hand-over is clean for so long. A journal restored from a backup may show a released lease too,
+# but an old one, and then everything is looked at first.
+CLEAN_FOR_S = 5.0
 
 
 _CHECK = {
@@ -46,7 +49,7 @@ def take(account_id: int, *, owner: str, at: datetime) -> tuple[Hold, bool] | No
         now = database_now()
         if lease.owner and lease.deadline is not None and lease.deadline > now:
             return None
-        clean = not lease.owner and lease.recovered_at is not None
+        clean = _clean(lease, now)
         lease.owner, lease.epoch = owner, lease.epoch + 1
         lease.taken_at, lease.deadline = now, now + timedelta(seconds=LEASE_S)
         if not clean:
@@ -55,6 +58,13 @@ def take(account_id: int, *, owner: str, at: datetime) -> tuple[Hold, bool] | No
         reason = "clean hand-over" if clean else "recovery first"
         _journal(account_id, owner, at, Act.LEASE_TAKEN, lease.epoch, reason)
         return Hold(account_id, owner, lease.epoch), not clean
+
+
+def _clean(lease: Lease, now: datetime) -> bool:
+    """Whether the last owner gave it back a moment ago, with nothing in flight."""
+    if lease.owner or lease.recovered_at is None or lease.deadline is None:
+        return False
+    return timedelta(0) <= now - lease.deadline <= timedelta(seconds=CLEAN_FOR_S)
 
 
 def renew(holds: Sequence[Hold], *, process: LaneProcess) -> list[Hold]:
@@ -110,7 +120,7 @@ def release(hold: Hold, *, clean: bool, at: datetime) -> None:
         lease = Lease.objects.select_for_update().get(account_id=hold.account_id)
         if (lease.owner, lease.epoch) != (hold.owner, hold.epoch):
             return
-        lease.owner, lease.deadline = "", None
+        lease.owner, lease.deadline = "", database_now()
         if not clean:
             lease.recovered_at = None
         lease.save()

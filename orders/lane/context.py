@@ -142,6 +142,7 @@ class Lane:
     venue_clock: VenueClock = field(init=False)
     limited_until: datetime | None = None
     stopping: bool = False
+    ending: bool = False  # it cleans up: whoever wants it to end leaves it alone now
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     sends: set[asyncio.Task[None]] = field(default_factory=set)

@@ -10,7 +10,7 @@ from typing import Any
 
 from orders import accounts, journal
 from orders.journal import AlertDraft, Change, Halt, LeaseLostError, Window
-from orders.lane import resolver, sender, tracker
+from orders.lane import points, resolver, sender, tracker
 from orders.lane.context import Lane, log
 from orders.lane.recorder import GroupRecorder
 from orders.lane.sweep import Sweeper
@@ -23,6 +23,7 @@ CLOCK_EVERY_S = 30.0
 CONNECT_BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
 UNREACHABLE_ALERT_S = 15.0
 DRAIN_S = 5.0
+HEAR_OUT_S = 1.0
 
 
 Look = Callable[[Lane, int], Coroutine[Any, Any, None]]
@@ -58,12 +59,19 @@ class Drive:
             await self._pump()
             return await self._drain()
         finally:
+            self.lane.ending = True
+            await self._hear_out()
             for task in list(self.lane.tasks):
                 task.cancel()
             await asyncio.gather(*self.lane.tasks, return_exceptions=True)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
             await self.lane.gateway.close()
+
+    async def _hear_out(self) -> None:
+        """A fact is a fact: answers that are here, or almost, are kept even without the lease."""
+        if self.lane.sends:
+            await asyncio.wait(set(self.lane.sends), timeout=HEAR_OUT_S)
 
     async def _connect(self) -> bool:
         """Load the venue's rules and its clock; without them nothing can be sent or judged."""
@@ -222,6 +230,8 @@ class Drive:
             lambda: journal.claim(lane.hold, window, actor=lane.actor)
         )
         lane.book.keep(claimed.intents)
+        if claimed:
+            points.reach(Event.CLAIMED.value)
         for intent in claimed.intents:
             lane.limiter.order_sent()
             task = lane.spawn(self._send(intent, window), f"send:{intent.client_order_id}")

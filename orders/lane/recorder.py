@@ -11,6 +11,7 @@ from django.db import DatabaseError, close_old_connections
 
 from orders import journal
 from orders.journal import BrokenRuleError, Change, Done, Halt, LeaseLostError
+from orders.lane import points
 from orders.lane.context import Lane
 from orders.machine import IllegalEventError, Note
 
@@ -89,6 +90,8 @@ class GroupRecorder:
                 _fail(job, error)
         else:
             self._lane.book.keep(item.intent for item in done)
+            for change in changes:
+                points.reach(change.event.value)
             for job in jobs:
                 mine, done = done[: len(job.changes)], done[len(job.changes) :]
                 if not job.done.done():

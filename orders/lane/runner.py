@@ -58,6 +58,11 @@ class Held:
     lane: Lane | None = None
     task: asyncio.Task[None] | None = None
 
+    def end(self) -> None:
+        """Cancel it, unless it cleans up already: a second cancel would interrupt that."""
+        if self.task is not None and (self.lane is None or not self.lane.ending):
+            self.task.cancel()
+
 
 @dataclass
 class Runner:
@@ -181,8 +186,8 @@ class Runner:
         except Exception:
             log.exception("lane_failed", account_id=held.hold.account_id)
         finally:
-            await self._give_back(held, clean)
             database.close()
+            await self._give_back(held, clean)
 
     async def _give_back(self, held: Held, clean: bool) -> None:
         account_id = held.hold.account_id
@@ -192,9 +197,10 @@ class Runner:
             )
         except DatabaseError as error:
             await self._database_lost("release", error)
-        self._held.pop(account_id, None)
-        self._not_before[account_id] = self.clock.monotonic() + RETAKE_S
-        self._woken()
+        finally:  # also when cancelled: an account that stays in here is never taken again
+            self._held.pop(account_id, None)
+            self._not_before[account_id] = self.clock.monotonic() + RETAKE_S
+            self._woken()
 
     async def _renew_forever(self) -> None:
         while True:
@@ -215,14 +221,14 @@ class Runner:
                 continue
             if hold in kept:
                 held.deadline = asked_at + LEASE_S
-            elif held.task is not None:
-                held.task.cancel()
+            else:
+                held.end()
 
     def _end_overdue(self) -> None:
         """A lease that could not be renewed in time is somebody else's by now."""
         for held in self._held.values():
-            if held.deadline <= self.clock.monotonic() and held.task is not None:
-                held.task.cancel()
+            if held.deadline <= self.clock.monotonic():
+                held.end()
 
     async def _hand_over(self) -> None:
         tasks = [held.task for held in self._held.values() if held.task is not None]

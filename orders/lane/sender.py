@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orders.journal import Change, Halt, LeaseLostError, Window, attempt_expiry_ms
+from orders.lane import points
 from orders.lane.absorb import absorb, is_ours, sighting
 from orders.lane.context import Lane
 from orders.machine import Event, Note, State
@@ -25,8 +26,10 @@ async def send(lane: Lane, intent: Intent, window: Window) -> None:
     Raises TimeoutError where the gateway's own time-out fails: the attempt is in doubt then.
     """
     permit = _permit(lane, intent, window)
+    points.reach(points.BEFORE_SEND)
     async with asyncio.timeout((lane.account.timeout_ms + ANSWER_GRACE_MS) / 1000):
         answer = await lane.gateway.place(_spec(intent), permit)
+    points.reach(points.AFTER_SEND)
     await lane.heed(answer.limited_until_desk_ms)
     await digest(lane, intent, answer)
 

@@ -151,17 +151,17 @@ def test_a_stream_tells_what_was_and_what_comes_and_goes_on_where_it_ended(serve
         assert again.event()[1]["client_order_id"] == second
 
 
-def test_a_stream_loses_no_line_that_commits_late(database: str | None, own: Web) -> None:
-    if database is None:
-        pytest.skip("SQLite has one writer at a time: numbers commit in order")
-    own.run(_LATE_FIRST)
-    with Stream(own) as stream:
-        told = [stream.event() for _ in range(2)]
-        assert [line["id"] for _, line in told] == [2, 3]
-        assert {number for number, _ in told} == {0}  # a reconnect would start before the gap
-        own.run(_LATE_SECOND)
-        number, line = stream.event()
-        assert (line["id"], number) == (1, 3)
+def test_a_stream_loses_no_line_that_commits_late(postgres_server: str, tmp_path: Path) -> None:
+    """On PostgreSQL; SQLite has one writer at a time, so numbers commit in order there."""
+    with postgres.database(postgres_server) as url, web(tmp_path, url) as late:
+        late.run(_LATE_FIRST)
+        with Stream(late) as stream:
+            told = [stream.event() for _ in range(2)]
+            assert [line["id"] for _, line in told] == [2, 3]
+            assert {number for number, _ in told} == {0}  # a reconnect starts before the gap
+            late.run(_LATE_SECOND)
+            number, line = stream.event()
+            assert (line["id"], number) == (1, 3)
 
 
 _LINE = """

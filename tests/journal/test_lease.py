@@ -84,6 +84,14 @@ def test_a_clean_release_hands_over_without_a_new_recovery(world: World) -> None
     assert not taken[1]
 
 
+def test_a_release_of_long_ago_is_not_clean_since_the_journal_may_be_a_backup(world: World) -> None:
+    journal.release(world.hold, clean=True, at=datetime.now(UTC))
+    Lease.objects.update(deadline=ago(6))
+    taken = journal.take(world.account.pk, owner="other", at=datetime.now(UTC))
+    assert taken is not None
+    assert taken[1]
+
+
 def test_an_unclean_release_makes_the_next_lane_recover(world: World) -> None:
     journal.release(world.hold, clean=False, at=datetime.now(UTC))
     taken = journal.take(world.account.pk, owner="other", at=datetime.now(UTC))
