@@ -22,6 +22,7 @@ DEFAULT_VALID_FOR_S = 60
 MAX_VALID_FOR_S = 24 * 3600
 MAX_AHEAD_S = 5  # how far a caller's clock may be ahead of ours
 MAX_LIST = 500
+MAX_DIGITS = 40
 TIMES_IN_FORCE = ("GTC", "IOC", "FOK")
 # Names that would let `params` overrule what the desk decides about a request.
 RESERVED_PARAMS = frozenset(
@@ -122,12 +123,12 @@ def submit_many(
         raise DecisionError(
             "invalid", "list", f"at most {MAX_LIST} decisions, got {len(decisions)}"
         )
-    now = SYSTEM.now()
+    now, desk = SYSTEM.now(), _Known()
     answers: list[journal.Admission | DecisionError | None] = [None] * len(decisions)
     new: list[tuple[int, Intent]] = []
     for place, decision in enumerate(decisions):
         try:
-            found = _prepare(decision, now)
+            found = _prepare(decision, now, desk)
         except DecisionError as error:
             answers[place] = error
             continue
@@ -159,9 +160,10 @@ def _settle(
     return admitted
 
 
-def _prepare(decision: Decision, now: datetime) -> journal.Admission | Intent:
+def _prepare(decision: Decision, now: datetime, desk: _Known) -> journal.Admission | Intent:
     """The row to write, or the recorded answer."""
-    account, market = _market(decision)
+    _check_names(decision)
+    account, market = desk.market(decision.account, decision.symbol)
     contents = _contents(decision)
     _check_horizon(decision.decided_at, now)
     key = identity.decision_key(
@@ -173,7 +175,9 @@ def _prepare(decision: Decision, now: datetime) -> journal.Admission | Intent:
         key=decision.key,
     )
     valid_for = timedelta(seconds=float(contents["valid_for_s"]))
-    intent = _intent(decision, account, market, contents, key, valid_for)
+    name = identity.client_order_id(desk.prefix, key, profile_of(account.exchange).id_format)
+    intent = _intent(decision, market, contents, key, name)
+    intent.valid_until = intent.decided_at + valid_for
     existing = journal.find(account.pk, key)
     if existing is not None:
         answer = _settle(intent, journal.Admission(existing, created=False))
@@ -191,17 +195,11 @@ def _prepare(decision: Decision, now: datetime) -> journal.Admission | Intent:
 
 
 def _intent(
-    decision: Decision,
-    account: Account,
-    market: Market,
-    contents: dict[str, Any],
-    key: str,
-    valid_for: timedelta,
+    decision: Decision, market: Market, contents: dict[str, Any], key: str, name: str
 ) -> Intent:
     price = contents["price"]
-    decided_at = decision.decided_at.astimezone(UTC)
     return Intent(
-        account=account,
+        account=market.account,
         market=market,
         strategy=decision.strategy,
         symbol=decision.symbol,
@@ -213,36 +211,46 @@ def _intent(
         post_only=decision.post_only,
         reduce_only=decision.reduce_only,
         params=contents["params"],
-        decided_at=decided_at,
-        valid_until=decided_at + valid_for,
+        decided_at=decision.decided_at.astimezone(UTC),
         key=decision.key,
         decision_key=key,
         contents=contents,
-        client_order_id=identity.client_order_id(
-            Desk.objects.get().prefix, key, profile_of(account.exchange).id_format
-        ),
+        client_order_id=name,
     )
 
 
-def _market(decision: Decision) -> tuple[Account, Market]:
-    account = Account.objects.filter(name=decision.account, active=True).first()
+class _Known:
+    """What one call reads of the desk, once for all its decisions."""
+
+    def __init__(self) -> None:
+        self.prefix = Desk.objects.get().prefix
+        self._markets: dict[tuple[str, str], Market] = {}
+
+    def market(self, account: str, symbol: str) -> tuple[Account, Market]:
+        """The account and its market. Raises DecisionError, naming what there is."""
+        if (account, symbol) not in self._markets:
+            self._markets[account, symbol] = _market(account, symbol)
+        market = self._markets[account, symbol]
+        return market.account, market
+
+
+def _market(name: str, symbol: str) -> Market:
+    account = Account.objects.filter(name=name, active=True).first()
     if account is None:
         names = ", ".join(Account.objects.filter(active=True).values_list("name", flat=True)[:20])
-        raise _invalid("account", f"unknown account {decision.account!r}; known: {names}")
-    market = Market.objects.filter(account=account, symbol=decision.symbol, active=True).first()
+        raise _invalid("account", f"unknown account {name!r}; known: {names}")
+    markets = account.markets.filter(active=True).select_related("account")
+    market = markets.filter(symbol=symbol).first()
     if market is None:
-        symbols = account.markets.filter(active=True).values_list("symbol", flat=True)[:20]
+        symbols = ", ".join(markets.values_list("symbol", flat=True)[:20])
         raise _invalid(
-            "symbol",
-            f"{decision.symbol!r} is not a symbol of account {account.name!r}; "
-            f"its symbols: {', '.join(symbols)}",
+            "symbol", f"{symbol!r} is not a symbol of account {name!r}; its symbols: {symbols}"
         )
-    return account, market
+    return market
 
 
 def _contents(decision: Decision) -> dict[str, Any]:
     """The decision in canonical form, checked field by field."""
-    _check_names(decision)
     if decision.side not in ("buy", "sell"):
         raise _invalid("side", f"is buy or sell, not {decision.side!r}")
     if decision.type not in ("market", "limit"):
@@ -266,6 +274,8 @@ def _contents(decision: Decision) -> dict[str, Any]:
 
 def _check_names(decision: Decision) -> None:
     for name, text, most in (
+        ("account", decision.account, 64),
+        ("symbol", decision.symbol, 64),
         ("strategy", decision.strategy, 64),
         ("key", decision.key, 200),
     ):
@@ -304,10 +314,14 @@ def _params(params: Mapping[str, Any]) -> dict[str, Any]:
             raise _invalid(
                 "params", f"{name!r} is the desk's to set; use the field of that meaning"
             )
-    try:
-        return dict(json.loads(json.dumps(dict(params), allow_nan=False)))
-    except (TypeError, ValueError) as error:
-        raise _invalid("params", f"cannot be written as JSON: {error}") from None
+        if not isinstance(params[name], str | int | None):
+            raise _invalid(
+                "params", f"{name!r} must be text, a whole number, a truth value or null"
+            )
+    text = json.dumps(dict(params))
+    if "\\u0000" in text:
+        raise _invalid("params", "must not contain the character NUL")
+    return dict(json.loads(text))
 
 
 _RESERVED = frozenset(name.replace("_", "") for name in RESERVED_PARAMS)
@@ -322,16 +336,19 @@ def _number(name: str, value: Decimal | str | int) -> str:
         raise _invalid(name, f"{str(value)[:40]!r} is not a decimal number") from None
     if not number.is_finite() or number <= 0:
         raise _invalid(name, "must be above zero")
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or number.adjusted() >= MAX_DIGITS or exponent < -MAX_DIGITS:
+        raise _invalid(name, f"has more than {MAX_DIGITS} digits")
     text = plain(number)
-    if len(text) > 40:
-        raise _invalid(name, "has more than 40 digits")
+    if len(text) > MAX_DIGITS:
+        raise _invalid(name, f"has more than {MAX_DIGITS} digits")
     return text
 
 
 def _instant(at: datetime) -> str:
     try:
         return identity.instant(at)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise _invalid("decided_at", str(error)) from None
 
 

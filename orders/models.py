@@ -198,6 +198,7 @@ class Intent(models.Model):
             ),
             models.Index(fields=["market", "-id"], name="intent_of_market"),
             models.Index(fields=["strategy", "-id"], name="intent_of_strategy"),
+            models.Index(fields=["created_at"], name="intent_created_at"),
             models.Index(fields=["client_order_id"], name="intent_client_order_id"),
             models.Index(fields=["venue_order_id"], name="intent_venue_order_id"),
         ]

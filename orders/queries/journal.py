@@ -18,6 +18,7 @@ from orders.models import Transition
 
 LONGEST_TRANSACTION_S = 30.0
 PAGE = 1000
+WIDEST_GAP = 1000  # more numbers than this are never open at once
 
 
 def position() -> int:
@@ -41,7 +42,9 @@ class Tail:
         for row in rows:
             self._gaps.pop(row.pk, None)
             if row.pk > self.after:
-                self._gaps.update(dict.fromkeys(range(self.after + 1, row.pk), now))
+                # A wider jump is no late commit: the numbers were archived, or never given out.
+                missing = range(max(self.after + 1, row.pk - WIDEST_GAP), row.pk)
+                self._gaps.update(dict.fromkeys(missing, now))
                 self.after = row.pk
         for number in [n for n, since in self._gaps.items() if now - since > LONGEST_TRANSACTION_S]:
             del self._gaps[number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -104,6 +104,12 @@ def test_a_recorded_decision_is_answered_after_its_validity(world: World) -> Non
         ("quantity", {"quantity": 0.1}),
         ("quantity", {"quantity": True}),
         ("quantity", {"quantity": "1e-60"}),
+        ("quantity", {"quantity": "1e999999999"}),
+        ("account", {"account": "a\0b"}),
+        ("symbol", {"symbol": "a\0b"}),
+        ("params", {"params": {"x": 1.5}}),
+        ("params", {"params": {"x": "\0"}}),
+        ("decided_at", {"decided_at": datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))}),
         ("price", {"price": None}),
         ("price", {"type": "market"}),
         ("price", {"price": "-5"}),
