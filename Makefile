@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test bench lint format lock simulate install clean
+.PHONY: pictures run test bench lint format lock simulate install clean
 
 run: install  ## a whole desk with a simulated venue, on loopback
 	@exec $(BIN)/python manage.py desk --demo
@@ -27,6 +27,9 @@ lock:  ## after a change of the dependencies in pyproject.toml
 
 simulate: install  ## the simulated venue alone
 	@exec $(BIN)/python manage.py simulate --port 9100
+
+pictures: install  ## the README's pictures, from a running demo
+	@$(BIN)/python -m tests.pictures
 
 install: .venv/requirements.lock
 

@@ -20,7 +20,8 @@ log = structlog.get_logger(__name__)
 PULSE_FD = "ORDERDESK_PULSE_FD"
 LISTEN_FD = "ORDERDESK_LISTEN_FD"
 STANDARD_ERROR = 2
-KILL_AFTER_S = 8.0
+KILL_AFTER_S = 7.0  # so that the whole desk is gone within 10
+KILL_AGAIN_S = 1.0
 BACKOFF_S = (0.1, 10.0)  # the first pause before a restart, and the longest
 HEALTHY_S = 30.0  # a child that lived so long starts again with the first pause
 
@@ -117,6 +118,7 @@ class Child:
         elif self.phase is Phase.STOPPING and now >= self._kill_at:
             log.warning("child_killed", child=self.name, pid=self.pid)
             self.kill()
+            self._kill_at = now + KILL_AGAIN_S
         elif self.phase is Phase.RUNNING and self._silent(now):
             log.error("child_silent", child=self.name, pid=self.pid)
             self.stop()

@@ -145,11 +145,12 @@ def test_the_death_of_the_worker_that_holds_the_queue_does_not_end_the_work(
 
 def test_a_frozen_lane_is_killed_and_replaced(lasting: Desk) -> None:
     lasting.wait(lambda: whole(lasting), "the desk is whole", RESTARTED_WITHIN_S)
-    frozen = lasting.lane_pids()[0]
+    cluster, frozen = lasting.pid("lanes"), lasting.lane_pids()[0]
     os.kill(frozen, signal.SIGSTOP)
     lasting.wait(
         lambda: not alive(frozen) and whole(lasting), "another lane stands by", NOTICED_WITHIN_S
     )
+    assert lasting.pid("lanes") == cluster  # the other lane was left alone
 
 
 def test_lanes_that_do_not_start_are_noticed_and_their_cluster_restarted(lasting: Desk) -> None:
