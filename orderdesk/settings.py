@@ -30,6 +30,8 @@ ORDERDESK_CONFIG = BASE_DIR / (
 )
 ORDERDESK_LANES = environment.whole("ORDERDESK_LANES", 2, least=1, most=64)
 ORDERDESK_WEBS = environment.whole("ORDERDESK_WEBS", 1, least=1, most=64)
+# A lane ends after this long and another takes over, so that no process grows old.
+ORDERDESK_SLICE_S = environment.whole("ORDERDESK_SLICE_S", 600, least=2, most=86_400)
 # How long an order may be in doubt before its market is halted and people are told.
 ORDERDESK_DOUBT_S = environment.whole("ORDERDESK_DOUBT_S", 30, least=1, most=3600)
 # Decisions older than this are refused, so that a key may be archived after it.

@@ -31,7 +31,10 @@ def lane() -> str:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
     async def run() -> str:
-        return await Runner(venues, gateway_for, SYSTEM, ProcessStop()).run()
+        runner = Runner(
+            venues, gateway_for, SYSTEM, ProcessStop(), slice_s=settings.ORDERDESK_SLICE_S
+        )
+        return await runner.run()
 
     return uvloop.run(run())
 

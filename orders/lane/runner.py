@@ -28,7 +28,6 @@ log = structlog.get_logger(__name__)
 RENEW_S = 0.5
 STANDBY_S = 0.25  # how often a standby looks without being woken
 RETAKE_S = 1.0  # pause before an account that failed is taken again
-SLICE_S = 600.0
 
 
 def _owner() -> str:
@@ -72,7 +71,7 @@ class Runner:
     make_gateway: Callable[[VenueSettings], Gateway]
     clock: Clock
     stop_signal: StopSignal
-    slice_s: float = SLICE_S
+    slice_s: float = 600.0
     owner: str = field(default_factory=_owner)
     make_database: Callable[[str], Database] = ThreadDatabase
     make_watcher: Callable[[Callable[[], None]], Watching] = Watcher

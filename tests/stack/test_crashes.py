@@ -162,3 +162,21 @@ def test_f4_lane_tasks_delivered_many_times_do_nothing_twice(start: Start) -> No
         stack.wait(name, "FILLED", within_s=30)
         assert stack.posts(name) == 1
         stack.check(name)
+
+
+def test_slices_hand_the_account_over_cleanly_while_orders_go_on(start: Start) -> None:
+    stack = start(environment={"ORDERDESK_SLICE_S": "4"})
+    began = len(leases(stack))
+    names: list[str] = []
+
+    def handed_over() -> bool:
+        names.append(stack.submit(SYMBOL))
+        stack.wait(names[-1], "FILLED", within_s=15)
+        return len(leases(stack)) >= began + 2
+
+    stack.desk.wait(handed_over, "two hand-overs", 60)
+    assert {row["reason"] for row in leases(stack)[began:]} == {"clean hand-over"}
+    for name in names:
+        assert stack.posts(name) == 1
+        assert stack.states(name) == ["INTENT", "IN_FLIGHT", "ACKED", "FILLED"]
+        stack.check(name)
