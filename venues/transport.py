@@ -98,9 +98,13 @@ def recording(permit: Permit | None = None) -> Iterator[Recording]:
         _recording.reset(token)
 
 
+SHORTEST_SECRET = 6  # characters
+
+
 def scrubber(secrets: Iterable[str]) -> Callable[[str], str]:
     """A function that takes these words, and whatever is named like a secret, out of a text."""
-    known = [word for word in secrets if word]
+    # A word shorter than this protects nothing, and would be found in the middle of others.
+    known = [word for word in secrets if len(word) >= SHORTEST_SECRET]
     words = sorted({*known, *(quote(word, safe="") for word in known)}, key=len, reverse=True)
 
     def scrub(text: str) -> str:

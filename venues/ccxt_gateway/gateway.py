@@ -133,7 +133,8 @@ class CcxtGateway:
             if report is not None:
                 return PlaceAnswer(outcome, evidence, report, limited_until_desk_ms=limited)
             outcome, why = Outcome.UNKNOWN, "the answer names our order, but cannot be read"
-        message = answer.message or evidence.error or why
+        refused_here = str(error) if isinstance(error, orders.OrderRefusedError) else ""
+        message = answer.message or refused_here or evidence.error or why
         return PlaceAnswer(outcome, evidence, None, message, limited)
 
     async def cancel(
