@@ -16,34 +16,32 @@ def sync(configured: Mapping[str, VenueSettings]) -> None:
 
     Nothing is deleted: the journal refers to it.
     """
-    with transaction.atomic():
-        Account.objects.exclude(name__in=configured).update(active=False)
-        for name, venue in configured.items():
+    Account.objects.exclude(name__in=configured).filter(active=True).update(active=False)
+    for name, venue in configured.items():
+        with transaction.atomic():
             _sync_account(name, venue)
 
 
 def _sync_account(name: str, venue: VenueSettings) -> None:
-    account, _ = Account.objects.update_or_create(
-        name=name,
-        defaults={
-            "exchange": venue.exchange,
-            "base_url": venue.base_url or "",
-            "sandbox": venue.sandbox,
-            "active": True,
-            "timeout_ms": venue.timeout_ms,
-            "request_expiry_ms": venue.request_expiry_ms,
-            "absence": str(venue.absence),
-        },
-    )
+    facts = {
+        "exchange": venue.exchange,
+        "base_url": venue.base_url or "",
+        "sandbox": venue.sandbox,
+        "active": True,
+        "timeout_ms": venue.timeout_ms,
+        "request_expiry_ms": venue.request_expiry_ms,
+        "absence": str(venue.absence),
+    }
+    account, _ = Account.objects.get_or_create(name=name, defaults=facts)
+    # Without the lock of update_or_create, which would stand in the way of a running journal.
+    Account.objects.filter(pk=account.pk).exclude(**facts).update(**facts)
     Lease.objects.get_or_create(account=account)
-    account.markets.exclude(symbol__in=venue.symbols).update(active=False)
+    account.markets.exclude(symbol__in=venue.symbols).filter(active=True).update(active=False)
     for symbol in venue.symbols:
         base, _, quote = symbol.partition("/")
-        Market.objects.update_or_create(
-            account=account,
-            symbol=symbol,
-            defaults={"active": True, "base": base, "quote": quote.partition(":")[0]},
-        )
+        facts = {"active": True, "base": base, "quote": quote.partition(":")[0]}
+        market, _ = Market.objects.get_or_create(account=account, symbol=symbol, defaults=facts)
+        Market.objects.filter(pk=market.pk, active=False).update(active=True)
 
 
 def learn_rules(account_id: int, rules: Mapping[str, MarketInfo]) -> None:

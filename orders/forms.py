@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -14,6 +15,7 @@ from orders.identity import instant
 from orders.intake import TIMES_IN_FORCE, Decision, DecisionError
 from orders.models import Market
 from orders.operate import MAX_REASON
+from orders.queries.board import REAL, SIMULATED
 
 STRATEGY = "manual"
 WAITS_S = ((10, "10 seconds"), (60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"))
@@ -44,7 +46,7 @@ else:
 
 class MarketField(_MarketChoice):
     def label_from_instance(self, obj: Market) -> str:
-        mode = "SIMULATED" if is_simulated(obj.account) else "LIVE"
+        mode = SIMULATED if is_simulated(obj.account) else REAL
         halted = " (HALTED)" if obj.state == "HALTED" else ""
         return f"{obj.account.name} · {obj.symbol} · {mode}{halted}"
 
@@ -124,6 +126,21 @@ class TicketForm(forms.Form):
     def clean_price(self) -> str:
         return _number(self.cleaned_data["price"])
 
+    def clean(self) -> dict[str, Any]:
+        """Whether the fields fit together. Every error shows at once, intake's only one by one."""
+        super().clean()
+        data, limit = self.cleaned_data, self.cleaned_data.get("type") == "limit"
+        if limit and data.get("price") == "":
+            self.add_error("price", "A limit order needs one.")
+        if data.get("type") == "market":
+            if data.get("price"):
+                self.add_error("price", "A market order takes none: empty it, or choose limit.")
+            if data.get("time_in_force"):
+                self.add_error("time_in_force", "Is for limit orders only.")
+        if data.get("post_only") and not (limit and data.get("time_in_force") in ("", "GTC")):
+            self.add_error("post_only", "Is for limit orders that may rest (GTC).")
+        return data
+
     def clean_decided_at(self) -> datetime:
         try:
             at = datetime.fromisoformat(self.cleaned_data["decided_at"])
@@ -166,4 +183,13 @@ def _number(text: str) -> str:
     """Without the spaces that people put between thousands. A comma is ambiguous: refused."""
     if "," in text:
         raise forms.ValidationError("Write a point before the decimals and no comma: 1234.5")
-    return "".join(text.split())
+    text = "".join(text.split())
+    if not text:
+        return ""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise forms.ValidationError(f"{text[:40]!r} is not a decimal number.") from None
+    if not number.is_finite() or number <= 0:
+        raise forms.ValidationError("Must be above zero.")
+    return text

@@ -98,6 +98,8 @@ class Market(models.Model):
     rules = models.JSONField(default=dict, blank=True)  # the venue's steps and limits, as text
     look_requested_at = models.DateTimeField(null=True, blank=True)
     last_event_at = models.DateTimeField(null=True, blank=True)
+    # When recovery saw all its recent orders; null: not yet, and nothing is sent there.
+    looked_over_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -286,7 +288,10 @@ class Fill(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["market", "venue_trade_id"], name="fill_booked_once"),
+            # Both sides of a trade with oneself carry one trade ID.
+            models.UniqueConstraint(
+                fields=["market", "venue_trade_id", "venue_order_id"], name="fill_booked_once"
+            ),
         ]
         indexes = [models.Index(fields=["market", "-id"], name="fill_of_market")]
 

@@ -11,6 +11,7 @@ _INTENT = "intents/<str:account>/<str:client_order_id>"
 
 urlpatterns = [
     path("", board.board, name="board"),
+    path("favicon.ico", board.favicon, name="favicon"),
     path("alerts/", board.alerts, name="alerts"),
     path("alerts/<int:alert_id>/acknowledge", acts.acknowledge, name="acknowledge"),
     # The acts come first: a symbol may hold slashes.

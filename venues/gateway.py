@@ -277,7 +277,8 @@ class Gateway(Protocol):
 
         CLIENT_ID needs client_order_id, VENUE_ID needs venue_order_id; OPEN_ORDERS, CLOSED_ORDERS
         and TRADES are for the whole symbol, from since_venue_ms on where the venue can (TRADES
-        takes venue_order_id too, and then returns the executions of that order only). A definite
+        takes venue_order_id too, and then returns the executions of that order only; with it,
+        CLOSED_ORDERS returns the page that begins with that order). A definite
         "no such order" is `answered` with no reports.
         """
         ...

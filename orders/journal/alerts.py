@@ -59,9 +59,9 @@ def resolve(alert_id: int, *, actor: str, reason: str, at: datetime) -> Alert:
 
 def resolve_topic(topic: str, *, actor: str, reason: str, at: datetime) -> None:
     """The topic's alert is over, if there is one. Writes nothing where there is none."""
-    if Alert.objects.filter(topic=topic).exclude(state=AlertState.RESOLVED).exists():
+    if is_open(topic):
         with writing():
-            settle_topic(topic, Stamp.new(actor, at), reason)
+            settle_topics(topic, Stamp.new(actor, at), reason)
 
 
 def put(draft: AlertDraft, stamp: Stamp) -> Alert:
@@ -87,9 +87,10 @@ def put(draft: AlertDraft, stamp: Stamp) -> Alert:
     else:
         act, before = Act.RAISED_AGAIN, alert.state
         alert.times += 1
-    alert.message, alert.remedy, alert.last_raised_at = draft.message, draft.remedy, stamp.at
+    alert.message, alert.remedy = entries.clean(draft.message), draft.remedy
+    alert.last_raised_at = stamp.at
     alert.save()
-    entries.of_alert(alert, stamp, act, before, reason=draft.message).save()
+    entries.of_alert(alert, stamp, act, before, reason=alert.message).save()
     return alert
 
 
@@ -101,11 +102,16 @@ def settle(alert: Alert, stamp: Stamp, reason: str) -> None:
     entries.of_alert(alert, stamp, Act.RESOLVED, before, reason=reason).save()
 
 
-def settle_topic(topic: str, stamp: Stamp, reason: str) -> None:
-    """Within a transaction: the topic's open alert, if there is one, is over."""
-    rows = Alert.objects.select_for_update().filter(topic=topic).exclude(state=AlertState.RESOLVED)
-    for alert in rows:
+def settle_topics(prefix: str, stamp: Stamp, reason: str) -> None:
+    """Within a transaction: the open alerts whose topics begin so are over."""
+    rows = Alert.objects.select_for_update().filter(topic__startswith=prefix)
+    for alert in rows.exclude(state=AlertState.RESOLVED).order_by("pk"):
         settle(alert, stamp, reason)
+
+
+def is_open(topic: str) -> bool:
+    """Whether the topic has an alert that is not resolved."""
+    return Alert.objects.filter(topic=topic).exclude(state=AlertState.RESOLVED).exists()
 
 
 def _locked(alert_id: int) -> Alert:

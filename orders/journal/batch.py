@@ -50,7 +50,7 @@ class Batch:
         self._dirty: dict[int, tuple[Intent, int, set[str]]] = {}
         self._transitions: list[Transition] = []
         self._fills: list[Fill] = []
-        self._booked: set[tuple[int, str]] = set()
+        self._booked: set[tuple[int, str, str]] = set()
         self._markets: dict[int, Market] = {}
 
     def hold_markets(self, markets: Iterable[Market]) -> None:
@@ -77,7 +77,7 @@ class Batch:
             return
         changed = dict(columns)
         if isinstance(event, Event):
-            changed |= _consequences(intent, event, reason, self.stamp.at, columns)
+            changed |= _consequences(intent, event, entries.clean(reason), self.stamp.at, columns)
         changed["version"] = intent.version + 1
         changed["updated_at"] = self.stamp.at
         self._assign(intent, changed)
@@ -116,7 +116,7 @@ class Batch:
     def _assign(self, intent: Intent, values: Mapping[str, Any]) -> None:
         _, _, names = self._dirty.setdefault(intent.pk, (intent, intent.version, set()))
         for name, value in values.items():
-            setattr(intent, name, value)
+            setattr(intent, name, entries.clean(value))
         names.update(values)
 
     def _book(self, intent: Intent, fills: tuple[TradeReport, ...]) -> list[str]:
@@ -124,15 +124,12 @@ class Batch:
         if not fills:
             return []
         ids = [fill.venue_trade_id for fill in fills]
-        known = set(
-            Fill.objects.filter(market_id=intent.market_id, venue_trade_id__in=ids).values_list(
-                "venue_trade_id", flat=True
-            )
-        )
+        rows = Fill.objects.filter(market_id=intent.market_id, venue_trade_id__in=ids)
+        known = set(rows.values_list("venue_trade_id", "venue_order_id"))
         new = []
         for fill in fills:
-            key = (intent.market_id, fill.venue_trade_id)
-            if fill.venue_trade_id in known or key in self._booked:
+            key = (intent.market_id, fill.venue_trade_id, fill.venue_order_id)
+            if key[1:] in known or key in self._booked:
                 continue
             self._booked.add(key)
             new.append(fill.venue_trade_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from orders.journal import lease
 from orders.journal.batch import Batch
@@ -14,6 +14,9 @@ from orders.journal.lease import Hold
 from orders.journal.writing import writing
 from orders.machine import IN_DOUBT, Event, MarketState, State
 from orders.models import Account, Intent, Lease, Market
+
+LEAST_VALIDITY = timedelta(milliseconds=50)  # less is not worth a request
+MOST_ENDED = 500  # in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +57,13 @@ def claim(hold: Hold, window: Window, *, actor: str) -> Claimed:
         recovered = _may_send(hold, window)
         stamp = Stamp.new(actor, window.at)
         batch = Batch(stamp)
-        waiting = _lock_waiting(batch, hold, window)
-        doubtful = in_doubt(hold, window)
-        taken = [
-            intent
-            for intent in waiting
-            if not _ended(batch, intent, window)
-            and intent.market_id not in doubtful
-            and _due(intent, window)
-        ][: window.limit if recovered else 0]
-        for intent in taken:
+        over, due = _lock_waiting(batch, hold, window, recovered)
+        for intent in over:
+            _end(batch, intent, window)
+        for intent in due:
             batch.apply(intent, Event.CLAIMED, columns=_claim_columns(intent, hold, window))
         current.changed = batch.flush()
-        return Claimed(taken)
+        return Claimed(due)
 
 
 def _may_send(hold: Hold, window: Window) -> bool:
@@ -96,63 +93,81 @@ def in_doubt(hold: Hold, window: Window) -> set[int]:
 def waiting(account_id: int, at: datetime) -> bool:
     """Whether a claim would find anything to do, without taking a lock."""
     rows = Intent.objects.filter(account_id=account_id, state=State.INTENT)
-    over = Q(valid_until__lte=at) | Q(cancel_requested_at__isnull=False)
-    due = Q(not_before__isnull=True) | Q(not_before__lte=at)
     doubt = Intent.objects.filter(account_id=account_id, state__in=IN_DOUBT).values("market_id")
-    return rows.filter(over | due & ~Q(market_id__in=doubt)).exists()
+    return rows.filter(_over(at) | _due(at) & ~Q(market_id__in=doubt)).exists()
 
 
-def _lock_waiting(batch: Batch, hold: Hold, window: Window) -> list[Intent]:
+def _over(at: datetime) -> Q:
+    """What must never be sent: withdrawn, (almost) out of date, or in a halted market."""
+    return (
+        Q(cancel_requested_at__isnull=False)
+        | Q(valid_until__lte=at + LEAST_VALIDITY)
+        | Q(market__state=MarketState.HALTED)
+    )
+
+
+def _due(at: datetime) -> Q:
+    """Back-off over, market looked over, and looked for where it may be out already.
+
+    A decision from before a restore may have been sent by the journal that was lost, whatever the
+    backup says of it.
+    """
+    looked_for = (
+        Q(account__restored_at__isnull=True)
+        | Q(decided_at__gt=F("account__restored_at"))
+        | Q(cleared_at__gt=F("account__restored_at"))
+    )
+    rested = Q(not_before__isnull=True) | Q(not_before__lte=at)
+    return rested & looked_for & Q(market__looked_over_at__isnull=False)
+
+
+def to_look_for(account: Account) -> list[Intent]:
+    """What waits for its proof of absence before it may be sent after a restore."""
+    if account.restored_at is None:
+        return []
+    rows = Intent.objects.filter(
+        account=account, state=State.INTENT, decided_at__lte=account.restored_at
+    )
+    return list(rows.exclude(cleared_at__gt=account.restored_at).order_by("pk"))
+
+
+def _lock_waiting(
+    batch: Batch, hold: Hold, window: Window, recovered: bool
+) -> tuple[list[Intent], list[Intent]]:
+    """Lock what is over, and what may be taken now; their markets first."""
     rows = Intent.objects.filter(account_id=hold.account_id, state=State.INTENT).order_by("pk")
-    # More than the limit, since some may end or stand in a market in doubt.
-    ids = list(rows.values_list("pk", "market_id")[: window.limit * 4 + 100])
+    doubtful = in_doubt(hold, window)
+    over = dict(rows.filter(_over(window.at)).values_list("pk", "market_id")[:MOST_ENDED])
+    free = rows.filter(_due(window.at)).exclude(_over(window.at)).exclude(market_id__in=doubtful)
+    limit = window.limit if recovered else 0
+    due = dict(free.values_list("pk", "market_id")[:limit])
     markets = Market.objects.select_for_update(no_key=True, of=("self",)).select_related("account")
-    batch.hold_markets(markets.filter(pk__in={market for _, market in ids}).order_by("pk"))
-    locked = Intent.objects.select_for_update(of=("self",)).select_related("account")
-    wanted = locked.filter(pk__in=[pk for pk, _ in ids], state=State.INTENT)
-    return list(wanted.order_by("pk"))
+    batch.hold_markets(markets.filter(pk__in={*over.values(), *due.values()}).order_by("pk"))
+    locked = Intent.objects.select_for_update().filter(pk__in=[*over, *due], state=State.INTENT)
+    found = list(locked.order_by("pk"))
+    # A cancel or a halt may have come in between.
+    ended = [intent for intent in found if intent.pk in over or _is_over(batch, intent, window)]
+    return ended, [intent for intent in found if intent not in ended]
 
 
-def _ended(batch: Batch, intent: Intent, window: Window) -> bool:
-    """End what must never be sent: withdrawn, out of date, or in a halted market."""
+def _is_over(batch: Batch, intent: Intent, window: Window) -> bool:
+    return (
+        intent.cancel_requested_at is not None
+        or intent.valid_until <= window.at + LEAST_VALIDITY
+        or batch.market(intent.market_id).state == MarketState.HALTED
+    )
+
+
+def _end(batch: Batch, intent: Intent, window: Window) -> None:
     market = batch.market(intent.market_id)
     if intent.cancel_requested_at is not None:
         by = intent.cancel_requested_by
         batch.apply(intent, Event.WITHDRAWN, reason=f"cancel asked by {by}; nothing is out")
-    elif intent.valid_until <= window.at:
+    elif intent.valid_until <= window.at + LEAST_VALIDITY:
         until = f"{intent.valid_until:%Y-%m-%d %H:%M:%S}"
         batch.apply(intent, Event.EXPIRED, reason=f"valid until {until} UTC; not sent")
     elif market.state == MarketState.HALTED:
         batch.apply(intent, Event.DENIED, reason=f"market halted: {market.halted_reason}")
-    else:
-        return False
-    return True
-
-
-def _due(intent: Intent, window: Window) -> bool:
-    """Whether its back-off is over, and whether it was looked for where it may be out already."""
-    looked = not _looks_first(intent) or intent.cleared_at is not None
-    return looked and (intent.not_before is None or intent.not_before <= window.at)
-
-
-def _looks_first(intent: Intent) -> bool:
-    """A decision from before a restore may have been sent by the journal that was lost."""
-    restored_at = intent.account.restored_at
-    return intent.attempt == 0 and restored_at is not None and intent.decided_at <= restored_at
-
-
-def to_look_for(account: Account) -> list[Intent]:
-    """What waits for its proof of absence before the first send."""
-    if account.restored_at is None:
-        return []
-    rows = Intent.objects.filter(
-        account=account,
-        state=State.INTENT,
-        attempt=0,
-        cleared_at__isnull=True,
-        decided_at__lte=account.restored_at,
-    )
-    return list(rows.order_by("pk"))
 
 
 def _claim_columns(intent: Intent, hold: Hold, window: Window) -> dict[str, object]:

@@ -12,6 +12,17 @@ from orders.machine import Act
 from orders.models import Account, Alert, Intent, Market, Transition
 
 
+def clean(value: Any) -> Any:
+    """Text that every database takes: without NUL and lone surrogates, which a venue may send."""
+    if isinstance(value, str):
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    if isinstance(value, Mapping):
+        return {clean(name): clean(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """Who acts, when, and the id that the entries of one act share."""
@@ -46,8 +57,8 @@ def of_intent(
         from_state=before,
         to_state=intent.state,
         actor=stamp.actor,
-        reason=reason,
-        evidence=dict(evidence or {}),
+        reason=clean(reason),
+        evidence=clean(evidence or {}),
         attempt=intent.attempt,
         epoch=intent.epoch,
         act_id=stamp.act_id,
@@ -66,7 +77,7 @@ def of_market(
         from_state=before,
         to_state=market.state,
         actor=stamp.actor,
-        reason=reason,
+        reason=clean(reason),
         act_id=stamp.act_id,
     )
 

@@ -13,7 +13,7 @@ from orders.journal import entries
 from orders.journal.entries import Stamp
 from orders.journal.writing import database_now, writing
 from orders.machine import Act
-from orders.models import Account, LaneProcess, Lease
+from orders.models import Account, LaneProcess, Lease, Market
 
 LEASE_S = 3.0
 # A hand-over is clean for so long. A journal restored from a backup may show a released lease too,
@@ -54,6 +54,7 @@ def take(account_id: int, *, owner: str, at: datetime) -> tuple[Hold, bool] | No
         lease.taken_at, lease.deadline = now, now + timedelta(seconds=LEASE_S)
         if not clean:
             lease.recovered_at = None
+            Market.objects.filter(account_id=account_id).update(looked_over_at=None)
         lease.save()
         reason = "clean hand-over" if clean else "recovery first"
         _journal(account_id, owner, at, Act.LEASE_TAKEN, lease.epoch, reason)
@@ -126,6 +127,13 @@ def release(hold: Hold, *, clean: bool, at: datetime) -> None:
         lease.save()
         reason = "clean" if clean else "the next lane recovers"
         _journal(hold.account_id, hold.owner, at, Act.LEASE_RELEASED, hold.epoch, reason)
+
+
+def look_over(hold: Hold, market_id: int, *, at: datetime) -> None:
+    """Recovery has seen all recent orders of this market: it may place again."""
+    with writing():
+        check(hold)
+        Market.objects.filter(pk=market_id).update(looked_over_at=at)
 
 
 def take_recovered(hold: Hold, *, at: datetime, summary: str) -> None:

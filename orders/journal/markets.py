@@ -24,12 +24,14 @@ class Halt:
 
     market_id: int
     reason: str
+    kind: str = "operator"  # a second halt of another kind or about another order is told too
     remedy: str = "Open the market's page, read the evidence, decide, then resume."
     intent_id: int | None = None
 
 
 def halt_topic(market_id: int) -> str:
-    return f"market_halted:{market_id}"
+    """What the topics of all alerts about one market's halt begin with."""
+    return f"market_halted:{market_id}:"
 
 
 def halt(order: Halt, *, actor: str, at: datetime) -> Market:
@@ -53,7 +55,7 @@ def resume(market_id: int, *, actor: str, reason: str, at: datetime) -> Market:
             )
         stamp = Stamp.new(actor, at)
         _move(market, Act.RESUMED, stamp, reason)
-        alerts.settle_topic(halt_topic(market.pk), stamp, f"resumed: {reason}")
+        alerts.settle_topics(halt_topic(market.pk), stamp, f"resumed: {reason}")
         return market
 
 
@@ -71,19 +73,17 @@ def request_look(market_id: int, *, actor: str, reason: str, at: datetime) -> Ma
 
 
 def put_halt(market: Market, order: Halt, stamp: Stamp) -> None:
-    """Within a transaction, on a locked market."""
-    if market.state == MarketState.HALTED:
+    """Within a transaction, on a locked market. In a halted one only a new cause is told."""
+    topic = f"{halt_topic(market.pk)}{order.kind}:{order.intent_id or ''}"
+    if market.state == MarketState.OPEN:
+        _move(market, Act.HALTED, stamp, order.reason)
+        _deny_waiting(market, order.reason, stamp)
+    elif order.intent_id is None or alerts.is_open(topic):
         return
-    _move(market, Act.HALTED, stamp, order.reason)
-    waiting = Intent.objects.select_for_update().filter(market=market, state=State.INTENT)
-    batch = Batch(stamp)
-    for intent in waiting.order_by("pk"):
-        batch.apply(intent, Event.DENIED, reason=f"market halted: {order.reason}")
-    batch.flush()
     alerts.put(
         AlertDraft(
             kind="market_halted",
-            topic=halt_topic(market.pk),
+            topic=topic,
             severity="critical",
             message=f"{market.symbol} on {market.account.name} is halted: {order.reason}",
             remedy=order.remedy,
@@ -95,12 +95,20 @@ def put_halt(market: Market, order: Halt, stamp: Stamp) -> None:
     )
 
 
+def _deny_waiting(market: Market, reason: str, stamp: Stamp) -> None:
+    batch = Batch(stamp)
+    waiting = Intent.objects.select_for_update().filter(market=market, state=State.INTENT)
+    for intent in waiting.order_by("pk"):
+        batch.apply(intent, Event.DENIED, reason=f"market halted: {reason}")
+    batch.flush()
+
+
 def _move(market: Market, act: Act, stamp: Stamp, reason: str) -> None:
     before = MarketState(market.state)
     market.state = MARKET_TABLE[before, act].value
     halted = market.state == MarketState.HALTED
     market.halted_at = stamp.at if halted else None
-    market.halted_reason = reason if halted else ""
+    market.halted_reason = entries.clean(reason) if halted else ""
     market.last_event_at = stamp.at
     market.save(update_fields=["state", "halted_at", "halted_reason", "last_event_at"])
     entries.of_market(market, stamp, act, before.value, reason=reason).save()

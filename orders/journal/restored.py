@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from orders.journal import entries, lease
@@ -45,6 +46,7 @@ def mark_restored(account_id: int, *, actor: str, at: datetime, reason: str) -> 
         row.epoch += EPOCH_JUMP
         row.owner, row.deadline, row.recovered_at = "", None, None
         row.save()
+        Market.objects.filter(account_id=account_id).update(looked_over_at=None)
         stamp = Stamp.new(actor, at)
         entries.of_account(account, stamp, Act.RESTORED, row.epoch, reason=reason).save()
         return account
@@ -77,6 +79,7 @@ def adopt(orphan: Orphan, *, hold: Hold, actor: str, at: datetime) -> Intent:
         halt = Halt(
             market.pk,
             f"{intent.client_order_id} is at the venue but was not in the journal",
+            kind="orphan",
             remedy="Was the journal restored from a backup, or does a second desk use this "
             "account? Watch or cancel the order, then resume.",
             intent_id=intent.pk,
@@ -118,8 +121,8 @@ def recognise(wanted: Intent, stamp: Stamp) -> Intent | None:
         )
         .first()
     )
-    if orphan is None or (orphan.market_id, orphan.side) != (wanted.market_id, wanted.side):
-        return None
+    if orphan is None or _order(orphan) != _order(wanted):
+        return None  # the same name for another order: nobody may share it
     batch = Batch(stamp)
     names = ("strategy", "type", "price", "decided_at", "valid_until", "key", "decision_key")
     columns = {name: getattr(wanted, name) for name in (*names, "contents")}
@@ -128,6 +131,10 @@ def recognise(wanted: Intent, stamp: Stamp) -> Intent | None:
     )
     batch.flush()
     return orphan
+
+
+def _order(intent: Intent) -> tuple[int, str, Decimal]:
+    return intent.market_id, intent.side, intent.quantity
 
 
 def _row(orphan: Orphan, market: Market, stamp: Stamp) -> Intent:

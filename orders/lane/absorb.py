@@ -75,6 +75,8 @@ async def absorb(lane: Lane, intent_id: int, seen: Sighting) -> Intent | None:
         if State(intent.state) in TERMINAL:
             return await _after_the_end(lane, intent, seen)
         done = await lane.recorder.write(*_changes(intent, seen))
+        if done and not done[0].applied and State(done[0].intent.state) in TERMINAL:
+            return await _after_the_end(lane, done[0].intent, seen)  # ended behind our back
         return await _settle(lane, done[-1].intent if done else intent, seen)
 
 
@@ -114,6 +116,7 @@ def _fill(
     return Change(
         intent.pk,
         Note.FILL,
+        expect=AT_VENUE,
         reason=f"{source}: the venue reports {venue_filled} executed",
         columns={"venue_filled": venue_filled} if venue_filled != intent.venue_filled else {},
         fills=trades,
@@ -161,12 +164,30 @@ def _total(trades: tuple[TradeReport, ...]) -> Decimal:
     return sum((trade.quantity for trade in trades), Decimal(0))
 
 
-async def _after_the_end(lane: Lane, intent: Intent, seen: Sighting) -> Intent:
+async def _ask_again(lane: Lane, intent: Intent) -> Intent:
+    """The report may have been on its way while the order ended: only a later one counts."""
+    await lane.limiter.request()
+    look = await lane.gateway.look(
+        Rung.VENUE_ID, intent.symbol, venue_order_id=intent.venue_order_id
+    )
+    await lane.heed(look.limited_until_desk_ms)
+    for report in look.reports:
+        if is_ours(report, intent):
+            seen = sighting(report, "look:venue_id", look.evidence)
+            return await _after_the_end(lane, intent, seen, fresh=True)
+    return intent
+
+
+async def _after_the_end(
+    lane: Lane, intent: Intent, seen: Sighting, *, fresh: bool = False
+) -> Intent:
     """News of an intent that had ended: late but consistent, or a contradiction."""
     report, state = seen.report, State(intent.state)
     never_there = state in (State.REJECTED, State.DENIED) and not intent.venue_order_id
     more = report.filled > intent.filled
     alive = report.status is OrderStatus.OPEN and state is State.CANCELED
+    if alive and not more and not fresh:
+        return await _ask_again(lane, intent)
     if not (never_there or more or alive):
         return intent
     reason = (
@@ -182,7 +203,12 @@ async def _after_the_end(lane: Lane, intent: Intent, seen: Sighting) -> Intent:
             evidence=seen.evidence,
         ),
         halts=[
-            Halt(intent.market_id, f"contradicted {intent.client_order_id}", intent_id=intent.pk)
+            Halt(
+                intent.market_id,
+                f"contradicted {intent.client_order_id}: {reason}",
+                kind="contradicted",
+                intent_id=intent.pk,
+            )
         ],
     )
     if not done[0].applied:
@@ -208,7 +234,7 @@ async def _two_orders(lane: Lane, intent: Intent, seen: Sighting) -> Intent:
     log.error("two_orders_with_one_id", account=lane.account.name, reason=reason)
     done = await lane.recorder.write(
         Change(intent.pk, Note.EVIDENCE, reason=reason, evidence=seen.evidence),
-        halts=[Halt(intent.market_id, reason, intent_id=intent.pk)],
+        halts=[Halt(intent.market_id, reason, kind="two orders", intent_id=intent.pk)],
     )
     return done[0].intent
 

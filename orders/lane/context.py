@@ -53,9 +53,12 @@ class VenueClock:
         self._uncertainty_ms = 0.0
         self._read_at = 0.0
 
-    def learn(self, reading: ClockReading, asked_at: float, wall: datetime) -> None:
-        """`asked_at` and `wall` are our clocks when the reading came back."""
-        self._venue_ms = wall.timestamp() * 1000 + reading.offset_ms
+    def learn(self, reading: ClockReading, asked_at: float) -> None:
+        """`asked_at` is the monotonic clock right before the reading was asked for.
+
+        Wall time counts only inside the reading: a step of ours afterwards changes nothing.
+        """
+        self._venue_ms = reading.at_desk_ms + reading.offset_ms
         self._uncertainty_ms = reading.uncertainty_ms
         self._read_at = asked_at
 
@@ -181,27 +184,32 @@ class Lane:
 
     async def learn_clock(self) -> bool:
         """Compare clocks; True where the venue answered."""
+        asked_at = self.clock.monotonic()
         reading = await self.gateway.clock()
         if reading is None:
             return False
-        self.venue_clock.learn(reading, self.clock.monotonic(), self.clock.now())
+        self.venue_clock.learn(reading, asked_at)
         return True
 
+    def note_limit(self, until_desk_ms: int | None) -> None:
+        """Ask the venue nothing until then."""
+        if until_desk_ms is not None:
+            until = datetime.fromtimestamp(until_desk_ms / 1000, UTC)
+            self.limited_until = max(until, self.limited_until or until)
+
     async def heed(self, until_desk_ms: int | None) -> None:
-        """Remember a rate limit or a ban; its end outlives this lane."""
+        """Remember a rate limit or a ban on disk too: its end outlives this lane."""
         if until_desk_ms is None:
             return
+        self.note_limit(until_desk_ms)
         until = datetime.fromtimestamp(until_desk_ms / 1000, UTC)
-        if self.limited_until is not None and until <= self.limited_until:
-            return
-        self.limited_until = until
         await self.database.run(
             lambda: journal.set_limit(self.hold, until=until, at=self.clock.now())
         )
 
     async def wait_limit(self) -> None:
-        """Sleep until the venue may be asked again."""
-        while self.limited_until is not None and self.limited:
+        """Sleep until the venue may be asked again, or the lane is told to stop."""
+        while self.limited_until is not None and self.limited and not self.stopping:
             left = self.limited_until - self.clock.now()
             await self.clock.sleep(min(left / timedelta(seconds=1), 1.0) + 0.001)
 

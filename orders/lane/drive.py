@@ -6,26 +6,28 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from orders import accounts, journal
-from orders.journal import AlertDraft, Change, Halt, LeaseLostError, Window
-from orders.lane import points, resolver, sender, tracker
+from django.db import DatabaseError
+
+from orders import journal
+from orders.journal import Change, Halt, LeaseLostError, Window
+from orders.lane import ageing, points, resolver, sender, tracker
+from orders.lane.connect import connect
 from orders.lane.context import Lane, log
 from orders.lane.recorder import GroupRecorder
 from orders.lane.sweep import Sweeper
 from orders.machine import ACTIVE, IN_DOUBT, Event, State
 from orders.models import Intent, Market
-from venues.gateway import ConnectError
 
 TICK_S = 0.2  # how often the pump looks without being woken: back-offs and dates have no wake-up
 CLOCK_EVERY_S = 30.0
-CONNECT_BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
-UNREACHABLE_ALERT_S = 15.0
+RESTART_S = 1.0
 DRAIN_S = 5.0
 HEAR_OUT_S = 1.0
 
 
+T = TypeVar("T")
 Look = Callable[[Lane, int], Coroutine[Any, Any, None]]
 
 
@@ -45,95 +47,85 @@ class Drive:
 
     async def run(self) -> bool:
         """Drive until told to stop. Returns whether the hand-over is clean."""
-        writer = asyncio.create_task(self.recorder.run())
+        writer = self.lane.spawn(self._write(), "journal")
         try:
-            if not await self._connect():
-                return False
             await self._load()
             if self._recovery_due:
-                await self._recover()
-            self.lane.spawn(tracker.listen(self.lane), "stream")
-            self.lane.spawn(self.tracker.run(), "track")
-            self.lane.spawn(self._sweep(), "sweep")
-            self.lane.spawn(self._keep_clock(), "clock")
+                await self._disown()
+            self._keep_up(partial(ageing.watch, self.lane), "age")
+            if not await self._stop_or(connect(self.lane)):
+                return False
+            if self._recovery_due:
+                await self._stop_or(self._recover())
+            self._keep_up(partial(tracker.listen, self.lane), "stream")
+            self._keep_up(self.tracker.run, "track")
+            self._keep_up(self.sweeper.run, "sweep")
+            self._keep_up(self._keep_clock, "clock")
             await self._pump()
             return await self._drain()
         finally:
             self.lane.ending = True
             await self._hear_out()
+            writer.cancel()
             for task in list(self.lane.tasks):
                 task.cancel()
             await asyncio.gather(*self.lane.tasks, return_exceptions=True)
-            writer.cancel()
-            await asyncio.gather(writer, return_exceptions=True)
             await self.lane.gateway.close()
+
+    async def _write(self) -> None:
+        """Without its writer a lane can record nothing: it ends."""
+        try:
+            await self.recorder.run()
+        except Exception as error:
+            log.exception("recorder_failed", account=self.lane.account.name)
+            self._lose(LeaseLostError(f"the recorder failed: {error}"))
+
+    def _lose(self, error: LeaseLostError) -> None:
+        self._lost = self._lost or error
+        self.lane.wake.set()
+
+    def _keep_up(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Run it beside the lane for ever: a failure is logged and it starts again."""
+
+        async def again() -> None:
+            while True:
+                try:
+                    await work()
+                    return
+                except LeaseLostError as error:
+                    self._lose(error)
+                    return
+                except Exception:
+                    log.exception("lane_part_failed", account=self.lane.account.name, part=name)
+                    await self.lane.clock.sleep(RESTART_S)
+
+        self.lane.spawn(again(), name)
+
+    async def _stop_or(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of the work; None where the lane is told to stop, or its lease is lost."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done() and not self.lane.stopping and self._lost is None:
+                await self._wait(task)
+            if self._lost is not None:
+                raise self._lost
+            return task.result() if task.done() else None
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _hear_out(self) -> None:
         """A fact is a fact: answers that are here, or almost, are kept even without the lease."""
         if self.lane.sends:
             await asyncio.wait(set(self.lane.sends), timeout=HEAR_OUT_S)
 
-    async def _connect(self) -> bool:
-        """Load the venue's rules and its clock; without them nothing can be sent or judged."""
-        began, tries = self.lane.clock.monotonic(), 0
-        while not self.lane.stopping:
-            await self.lane.wait_limit()
-            try:
-                rules = {info.symbol: info for info in await self.lane.gateway.connect()}
-                if await self.lane.learn_clock():
-                    account_id = self.lane.account.pk
-                    await self.lane.database.run(partial(accounts.learn_rules, account_id, rules))
-                    await self._unreachable("", over=True)
-                    return True
-                reason = "the venue's clock did not answer"
-            except ConnectError as error:
-                reason = str(error)
-            log.warning("venue_unreachable", account=self.lane.account.name, reason=reason)
-            if self.lane.clock.monotonic() - began > UNREACHABLE_ALERT_S:
-                await self._unreachable(reason, over=False)
-                began = float("inf")
-            await self.lane.database.run(self._end_stale)
-            delay = CONNECT_BACKOFF_S[min(tries, len(CONNECT_BACKOFF_S) - 1)]
-            tries += 1
-            await self.lane.clock.sleep(delay)
-        return False
-
-    def _end_stale(self) -> None:
-        """Waiting decisions go out of date also while the venue is away."""
-        now = self.lane.clock.now()
-        if journal.waiting(self.lane.account.pk, now):
-            window = Window(0, now, 0.0, None, self.lane.account.timeout_ms)
-            journal.claim(self.lane.hold, window, actor=self.lane.actor)
-
-    async def _unreachable(self, reason: str, *, over: bool) -> None:
-        lane = self.lane
-        draft = AlertDraft(
-            kind="venue_unreachable",
-            topic=f"venue_unreachable:{lane.account.pk}",
-            severity="critical",
-            message=f"{lane.account.name}: the venue cannot be reached: {reason}",
-            remedy="Nothing is sent for this account. Check the network, base_url and credentials.",
-            account_id=lane.account.pk,
-        )
-        at = lane.clock.now()
-        if over:
-            await lane.database.run(
-                lambda: journal.resolve_topic(
-                    draft.topic, actor=lane.actor, reason="the venue answers again", at=at
-                )
-            )
-        else:
-            await lane.database.run(lambda: journal.raise_alert(draft, actor=lane.actor, at=at))
-
     async def _load(self) -> None:
         account_id = self.lane.account.pk
         rows = Intent.objects.filter(account_id=account_id, state__in=ACTIVE).order_by("pk")
         self.lane.book.keep(await self.lane.database.run(lambda: list(rows)))
 
-    async def _recover(self) -> None:
-        """One pass over everything that is not at its end, before anything new is sent."""
-        lane = self.lane
-        orphaned = lane.book.having(State.IN_FLIGHT, State.RECONCILING)
+    async def _disown(self) -> None:
+        """What the former lane had in hand is in doubt, also while the venue is away."""
         await self._write_each(
             [
                 Change(
@@ -142,16 +134,24 @@ class Drive:
                     expect=frozenset({State(intent.state)}),
                     reason="the lane that drove it is gone",
                 )
-                for intent in orphaned
+                for intent in self.lane.book.having(State.IN_FLIGHT, State.RECONCILING)
             ]
         )
+
+    async def _recover(self) -> None:
+        """One pass over everything that is not at its end, before anything new is sent.
+
+        A market whose orders could not all be listed stays closed; the sweeper goes on asking.
+        """
+        lane = self.lane
         doubtful, waiting = lane.book.having(*IN_DOUBT), lane.book.having(State.INTENT)
         markets = await lane.database.run(self.sweeper.markets)
+        seen = 0
         for market in markets:
-            await self.sweeper.sweep(market, everything=True)
+            seen += await self.sweeper.look_over(market)
         summary = (
-            f"{len(orphaned)} without an owner, {len(doubtful)} in doubt, {len(waiting)} waiting, "
-            f"{len(markets)} markets asked"
+            f"{len(doubtful)} in doubt, {len(waiting)} waiting, "
+            f"{seen} of {len(markets)} markets looked over"
         )
         await lane.database.run(
             lambda: journal.take_recovered(lane.hold, at=lane.clock.now(), summary=summary)
@@ -172,7 +172,8 @@ class Drive:
     async def _halt_broken(self, intent: Intent, error: Exception) -> None:
         log.error("intent_broken", client_order_id=intent.client_order_id, exc_info=error)
         text = f"{intent.client_order_id} cannot be handled: {type(error).__name__}: {error}"
-        await self.recorder.write(halts=[Halt(intent.market_id, text, intent_id=intent.pk)])
+        halt = Halt(intent.market_id, text, kind="broken", intent_id=intent.pk)
+        await self.recorder.write(halts=[halt])
 
     async def _pump(self) -> None:
         """Claim what waits, look where asked, until told to stop. Woken by every commit."""
@@ -182,30 +183,33 @@ class Drive:
                 raise LeaseLostError(f"lease of {lane.account.name} ran out")
             if self._lost is not None:
                 raise self._lost
-            lane.wake.clear()
             await self._resolve_doubtful()
-            waits, asked = await lane.database.run(self._notice)
+            waits, asked, cancels = await lane.database.run(self._notice)
+            lane.book.keep(cancels)
             self._nudge(asked)
             if waits and not lane.limited:
                 await self._claim()
             await self._wait()
 
-    async def _wait(self) -> None:
+    async def _wait(self, *others: asyncio.Future[Any]) -> None:
+        """Until something happens: a wake-up, one of the others, or the next tick."""
+        waking = asyncio.ensure_future(self.lane.wake.wait())
         try:
-            async with asyncio.timeout(TICK_S):
-                await self.lane.wake.wait()
-        except TimeoutError:
-            pass
+            await asyncio.wait(
+                {waking, *others}, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            waking.cancel()
+        self.lane.wake.clear()
 
-    def _notice(self) -> tuple[bool, list[Market]]:
+    def _notice(self) -> tuple[bool, list[Market], list[Intent]]:
         """What other processes committed that concerns this lane."""
         account_id = self.lane.account.pk
         asked = list(Market.objects.filter(account_id=account_id, look_requested_at__isnull=False))
         cancels = Intent.objects.filter(
             account_id=account_id, state__in=ACTIVE, cancel_requested_at__isnull=False
         )
-        self.lane.book.keep(cancels)
-        return journal.waiting(account_id, self.lane.clock.now()), asked
+        return journal.waiting(account_id, self.lane.clock.now()), asked, list(cancels)
 
     def _nudge(self, asked: list[Market]) -> None:
         for market in asked:
@@ -281,18 +285,11 @@ class Drive:
         except LeaseLostError:
             return
         except Exception as error:
+            log.exception("look_failed", intent=intent_id)
             intent = self.lane.book.get(intent_id)
-            if intent is not None:
+            if intent is not None and not isinstance(error, DatabaseError):
                 await self._halt_broken(intent, error)
             await self.lane.clock.sleep(resolver.HALTED_BACKOFF_S)
-
-    async def _sweep(self) -> None:
-        """Ends with the lane's lease, and ends the lane where an orphan was found."""
-        try:
-            await self.sweeper.run()
-        except LeaseLostError as error:
-            self._lost = error
-            self.lane.wake.set()
 
     async def _keep_clock(self) -> None:
         while True:

@@ -7,19 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
-from django.db import DatabaseError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 
 from orders import journal
-from orders.journal import BrokenRuleError, Change, Done, Halt, LeaseLostError
+from orders.journal import Change, Done, Halt, LeaseLostError
 from orders.lane import points
 from orders.lane.context import Lane
-from orders.machine import IllegalEventError, Note
+from orders.machine import Event, Note
 
 log = structlog.get_logger(__name__)
 
 RETRY_S = 0.2
 MOST = 200  # changes in one transaction
-_REFUSED = (BrokenRuleError, IllegalEventError)
+_AWAY = (OperationalError, InterfaceError)  # the database will be back
+_KNOWN = {Event.ACCEPTED, Event.FOUND}  # whoever saw it: such an order is never absent
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class GroupRecorder:
         self._arrived = asyncio.Event()
 
     async def write(self, *changes: Change, halts: Iterable[Halt] = ()) -> list[Done]:
-        """Durable on return. Raises LeaseLostError, BrokenRuleError or IllegalEventError."""
+        """Durable on return. Raises LeaseLostError, or what made this change impossible."""
         job = _Job(changes, tuple(halts), asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         self._arrived.set()
@@ -53,7 +54,8 @@ class GroupRecorder:
         return not self._waiting
 
     async def run(self) -> None:
-        """Write until cancelled; what waits then is told so."""
+        """Write until cancelled; what waits then, or is in hand, is told so."""
+        jobs: list[_Job] = []
         try:
             while True:
                 await self._arrived.wait()
@@ -62,9 +64,8 @@ class GroupRecorder:
                     jobs = self._take()
                     await self._write_jobs(jobs)
         finally:
-            for job in self._waiting:
-                if not job.done.done():
-                    job.done.set_exception(LeaseLostError("the lane has ended"))
+            for job in [*jobs, *self._waiting]:
+                _fail(job, LeaseLostError("the lane has ended"))
 
     def _take(self) -> list[_Job]:
         jobs, count = [], 0
@@ -78,16 +79,16 @@ class GroupRecorder:
         halts = [halt for job in jobs for halt in job.halts]
         try:
             done = await self._record(changes, halts)
-        except _REFUSED as error:
+        except LeaseLostError as error:
+            await self._keep_evidence(changes)
+            for job in jobs:
+                _fail(job, error)
+        except Exception as error:
             if len(jobs) == 1:
                 _fail(jobs[0], error)
                 return
             for job in jobs:  # one bad change must not hold the others back
                 await self._write_jobs([job])
-        except LeaseLostError as error:
-            await self._keep_evidence(changes)
-            for job in jobs:
-                _fail(job, error)
         else:
             self._lane.book.keep(item.intent for item in done)
             for change in changes:
@@ -110,7 +111,7 @@ class GroupRecorder:
                         halts=halts,
                     )
                 )
-            except DatabaseError as error:
+            except _AWAY as error:
                 log.error("journal_unavailable", account=lane.account.name, error=str(error))
                 await lane.database.run(close_old_connections)
                 await lane.clock.sleep(RETRY_S)
@@ -124,14 +125,23 @@ class GroupRecorder:
                 Note.EVIDENCE,
                 reason=f"seen after the lease was lost: {change.event.value}; {change.reason}",
                 evidence=change.evidence,
+                columns={"known": True} if _shows_it_exists(change) else {},
             )
             for change in changes
             if change.evidence
         ]
-        if notes:
+        if not notes:
+            return
+        try:
             await lane.database.run(
                 lambda: journal.record(notes, actor=lane.actor, at=lane.clock.now())
             )
+        except Exception:
+            log.exception("evidence_not_kept", notes=[note.intent_id for note in notes])
+
+
+def _shows_it_exists(change: Change) -> bool:
+    return change.event in _KNOWN or bool(change.columns.get("known"))
 
 
 def _fail(job: _Job, error: Exception) -> None:

@@ -138,7 +138,7 @@ async def _absent(lane: Lane, intent: Intent, climb: Climb, why: str) -> None:
     halts = []
     if intent.returns >= MAX_RETURNS:
         text = f"{intent.client_order_id} was proven absent {intent.returns + 1} times"
-        halts = [Halt(intent.market_id, text, intent_id=intent.pk)]
+        halts = [Halt(intent.market_id, text, kind="absent", intent_id=intent.pk)]
     await lane.recorder.write(
         Change(
             intent.pk,
@@ -180,6 +180,7 @@ def _overdue(lane: Lane, intent: Intent, why: str) -> list[Halt]:
         Halt(
             intent.market_id,
             f"{intent.client_order_id} is unresolved for {cap_s} s: {why}",
+            kind="doubt",
             remedy="Compare the intent's evidence with the venue's own pages; the desk keeps "
             "looking. Resume when nothing is unresolved.",
             intent_id=intent.pk,

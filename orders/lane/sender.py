@@ -30,8 +30,9 @@ async def send(lane: Lane, intent: Intent, window: Window) -> None:
     async with asyncio.timeout((lane.account.timeout_ms + ANSWER_GRACE_MS) / 1000):
         answer = await lane.gateway.place(_spec(intent), permit)
     points.reach(points.AFTER_SEND)
-    await lane.heed(answer.limited_until_desk_ms)
+    lane.note_limit(answer.limited_until_desk_ms)
     await digest(lane, intent, answer)
+    await lane.heed(answer.limited_until_desk_ms)
 
 
 def _permit(lane: Lane, intent: Intent, window: Window) -> Permit:
@@ -128,6 +129,7 @@ def _halts(intent: Intent, change: Change, answer: PlaceAnswer) -> list[Halt]:
             intent.market_id,
             f"{intent.client_order_id} could not be placed in {intent.attempt} attempts, "
             f"last: {answer.message or answer.evidence.error}",
+            kind="not placed",
             remedy="Nothing of it is at the venue. Check the venue and the network, then resume.",
             intent_id=intent.pk,
         )
@@ -136,11 +138,13 @@ def _halts(intent: Intent, change: Change, answer: PlaceAnswer) -> list[Halt]:
 
 async def _keep(lane: Lane, intent: Intent, answer: PlaceAnswer) -> None:
     """The truth was known before the answer came, or a later attempt is under way."""
+    _, columns = _event(lane, intent, answer)
     await lane.recorder.write(
         Change(
             intent.pk,
             Note.EVIDENCE,
             reason=f"answer to attempt {intent.attempt}, too late to decide: {answer.message}",
             evidence=answer.evidence.as_json(),
+            columns={"known": True} if columns.get("known") else {},
         )
     )

@@ -21,7 +21,8 @@ BUSY_EVERY_S = 5.0  # a market where something happened lately
 QUIET_EVERY_S = 60.0
 BUSY_FOR_S = 60.0
 TICK_S = 0.5
-BACK_MS = 24 * 3600 * 1000  # how far the first sweep of a lane looks back
+BACK_MS = 23 * 3600 * 1000  # how far a first sweep looks back; venues bound the window by a day
+MOST_PAGES = 20
 OVERLAP_MS = 120_000
 _LENGTH = {IdFormat.ALNUM18: 18}
 _SETTLED = TERMINAL | {State.INTENT}
@@ -45,12 +46,23 @@ class Sweeper:
                 if not self._due(market):
                     continue
                 try:
-                    await self.sweep(market)
+                    if market.looked_over_at is None:
+                        await self.look_over(market)
+                    else:
+                        await self.sweep(market)
                 except LeaseLostError:
                     raise
                 except Exception:
                     log.exception("sweep_failed", symbol=market.symbol)
                 self.swept_at[market.pk] = self.lane.clock.monotonic()
+
+    async def look_over(self, market: Market) -> bool:
+        """Recovery of one market: it may place again once all its recent orders were seen."""
+        if not await self.sweep(market, everything=True):
+            return False
+        at = self.lane.clock.now()
+        await self.lane.database.run(lambda: journal.look_over(self.lane.hold, market.pk, at=at))
+        return True
 
     async def sweep(self, market: Market, *, everything: bool = False) -> bool:
         """Compare one market's recent orders with the journal.
@@ -63,10 +75,8 @@ class Sweeper:
         since_ms = self.since_ms.get(market.pk, began_ms - BACK_MS)
         rungs = [r for r in (Rung.OPEN_ORDERS, Rung.CLOSED_ORDERS) if r in self._ladder]
         for rung in rungs:
-            look = await self._look(market, rung, since_ms)
-            if not look.answered:
+            if not await self._sweep_rung(market, rung, since_ms, everything):
                 return False
-            await self._compare(market, look, everything=everything)
         self.since_ms[market.pk] = began_ms - OVERLAP_MS
         return True
 
@@ -74,12 +84,32 @@ class Sweeper:
     def _ladder(self) -> tuple[Rung, ...]:
         return self.lane.gateway.profile.ladder
 
-    async def _look(self, market: Market, rung: Rung, since_ms: int) -> Look:
+    async def _sweep_rung(
+        self, market: Market, rung: Rung, since_ms: int, everything: bool
+    ) -> bool:
+        """Page by page, to the end. False where a page failed or there is no end to them."""
+        after = ""
+        for _ in range(MOST_PAGES):
+            look = await self._look(market, rung, since_ms, after)
+            if not look.answered:
+                return False
+            await self._compare(market, look, everything=everything)
+            if look.complete:
+                return True
+            last = max((report.venue_order_id for report in look.reports), key=_number, default="")
+            if rung is not Rung.CLOSED_ORDERS or not last or last == after:
+                return False
+            after = last
+        return False
+
+    async def _look(self, market: Market, rung: Rung, since_ms: int, after: str) -> Look:
         await self.lane.limiter.request()
+        closed = rung is Rung.CLOSED_ORDERS
         look = await self.lane.gateway.look(
             rung,
             market.symbol,
-            since_venue_ms=since_ms if rung is Rung.CLOSED_ORDERS else None,
+            venue_order_id=after,
+            since_venue_ms=since_ms if closed and not after else None,
         )
         await self.lane.heed(look.limited_until_desk_ms)
         return look
@@ -112,9 +142,8 @@ class Sweeper:
         except Exception as error:
             log.exception("order_not_digested", client_order_id=intent.client_order_id)
             text = f"{intent.client_order_id} cannot be handled: {type(error).__name__}: {error}"
-            await self.lane.recorder.write(
-                halts=[Halt(intent.market_id, text, intent_id=intent.pk)]
-            )
+            halt = Halt(intent.market_id, text, kind="broken", intent_id=intent.pk)
+            await self.lane.recorder.write(halts=[halt])
 
     def _known(self, reports: Iterable[OrderReport]) -> dict[str, Intent]:
         names = [report.client_order_id for report in reports]
@@ -164,6 +193,11 @@ def named_by(prefix: str, form: IdFormat, report: OrderReport) -> bool:
         and name.startswith(prefix)
         and re.fullmatch(r"[a-z2-7]+", name) is not None
     )
+
+
+def _number(name: str) -> tuple[int, str]:
+    """Venue order IDs grow: by length first, then by text."""
+    return len(name), name
 
 
 def _prefix() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from orders.journal import Change, LeaseLostError
+from orders.journal import Change, Halt, LeaseLostError
 from orders.lane.absorb import absorb, by_client_id, is_ours, sighting
 from orders.lane.context import Lane, log
 from orders.machine import AT_VENUE, Event, Note
@@ -16,7 +16,8 @@ TICK_S = 0.1
 POLL_S = 1.0  # per symbol with something at the venue
 SYMBOLS_PER_S = 5.0  # the most that polling asks for
 MISSES = 3
-CANCEL_BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0)
+CANCEL_BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 60.0)  # the last is repeated
+CANCEL_HALT_TRIES = 7
 
 
 @dataclass
@@ -31,10 +32,7 @@ class Tracker:
     async def run(self) -> None:
         while True:
             await self.lane.wait_limit()
-            try:
-                await self._round()
-            except LeaseLostError:
-                return
+            await self._round()
             await self.lane.clock.sleep(TICK_S)
 
     async def _round(self) -> None:
@@ -129,11 +127,19 @@ class Tracker:
                 Note.CANCEL_SENT,
                 reason=answer.message or ("done" if answer.done else "not done"),
                 evidence=answer.evidence.as_json(),
-            )
+            ),
+            halts=self._not_canceled(intent, tries + 1, answer.message),
         )
         if answer.report is not None and is_ours(answer.report, intent):
             await absorb(self.lane, intent.pk, sighting(answer.report, "cancel", answer.evidence))
         self.polled_at.pop(intent.symbol, None)
+
+    def _not_canceled(self, intent: Intent, tries: int, message: str) -> list[Halt]:
+        """A cancel that leads nowhere is a person's matter; it goes on, slowly."""
+        if tries != CANCEL_HALT_TRIES:
+            return []
+        reason = f"the cancel of {intent.client_order_id} came to nothing {tries} times: {message}"
+        return [Halt(intent.market_id, reason, kind="cancel", intent_id=intent.pk)]
 
 
 async def listen(lane: Lane) -> None:
@@ -148,6 +154,6 @@ async def listen(lane: Lane) -> None:
         try:
             await absorb(lane, intent.pk, sighting(report, "push"))
         except LeaseLostError:
-            return
+            raise
         except Exception:
             log.exception("push_not_digested", client_order_id=report.client_order_id)

@@ -88,11 +88,16 @@ def reload(
         return pages.board_page_after(shown, status, changes.markets, now)
     concerned = {
         "market": page.id in changes.markets,
-        "intent": page.id in changes.intents,
+        "intent": page.id in changes.intents or _market_of(shown) in changes.markets,
         "alerts": changes.alerts,
         "desk": False,
     }
     return load(page, now) if concerned[page.name] else replace(shown, status=status)
+
+
+def _market_of(shown: LivePage) -> int:
+    """The market of an order's page, whose state stands there too; 0 for other pages."""
+    return shown.intent.market_id if isinstance(shown, IntentPage) else 0
 
 
 def aging(shown: LivePage) -> set[int]:
@@ -107,7 +112,10 @@ def aging(shown: LivePage) -> set[int]:
 
 def regions(page: LivePage) -> Regions:
     """The page's parts by the ids that they have in its HTML."""
-    status = {"status": Block("status", page.status)}
+    status: dict[str, Block | Rows] = {
+        "status": Block("status", page.status),
+        "cut-off": Block("cut_off", page.status.cut_off),
+    }
     if isinstance(page, BoardPage):
         return status | {
             "totals": Block("totals", page.totals),

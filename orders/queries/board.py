@@ -19,10 +19,12 @@ from django.db.models.functions import Coalesce
 from orders.accounts import is_simulated
 from orders.machine import ACTIVE, AT_VENUE, IN_DOUBT, AlertState, MarketState, State
 from orders.models import Account, Alert, Intent, Market
-from orders.queries import intents
+from orders.queries import intents, links
 from orders.queries.intents import IntentRow
+from orders.queries.links import CutOff
 
 BLOCKED = "BLOCKED"  # derived: an open market with something unresolved
+REAL, SIMULATED = "REAL MONEY", "SIMULATED"  # what an account trades with
 _RANK = {MarketState.HALTED.value: 0, BLOCKED: 1, MarketState.OPEN.value: 2}
 
 
@@ -82,13 +84,14 @@ class Status:
     acknowledged: int
     real: bool  # whether any account trades with real money
     simulated: bool
+    cut_off: tuple[CutOff, ...]
 
     @property
     def mode(self) -> str:
         """The word that nobody may overlook."""
         if self.real:
-            return "LIVE + SIMULATED" if self.simulated else "LIVE"
-        return "SIMULATED" if self.simulated else "NO ACCOUNT"
+            return f"{REAL} + {SIMULATED}" if self.simulated else REAL
+        return SIMULATED if self.simulated else "NO ACCOUNT"
 
     @property
     def trouble(self) -> str:
@@ -98,6 +101,7 @@ class Status:
             for number, word in (
                 (self.halted, "HALTED"),
                 (self.blocked, "BLOCKED"),
+                (len(self.cut_off), "NOT CONNECTED"),
                 (self.alerts, "alert" if self.alerts == 1 else "alerts"),
             )
             if number
@@ -146,7 +150,7 @@ def totals(rows: Collection[MarketRow]) -> Totals:
 
 
 def status(now: datetime) -> Status:
-    accounts = list(Account.objects.filter(active=True))
+    accounts = list(Account.objects.filter(active=True).select_related("lease").order_by("name"))
     doubtful = Intent.objects.filter(unresolved(now, accounts), market__state=MarketState.OPEN)
     alerts = dict(
         Alert.objects.exclude(state=AlertState.RESOLVED)
@@ -162,6 +166,7 @@ def status(now: datetime) -> Status:
         acknowledged=alerts.get(AlertState.ACKNOWLEDGED.value, 0),
         real=not all(simulated),
         simulated=any(simulated),
+        cut_off=links.cut_off(accounts, now),
     )
 
 
@@ -182,6 +187,12 @@ def unresolved(now: datetime, accounts: Iterable[Account] | None = None) -> Q:
         for timeout_ms, ids in by_timeout.items()
     ]
     return functools.reduce(operator.or_, late, Q(state__in=IN_DOUBT))
+
+
+def state_of(market_id: int, state: str, now: datetime) -> str:
+    """BLOCKED where a market is open in name, but something there is unresolved."""
+    doubtful = Intent.objects.filter(unresolved(now), market_id=market_id)
+    return BLOCKED if state == MarketState.OPEN and doubtful.exists() else state
 
 
 def _counts(

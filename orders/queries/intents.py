@@ -41,6 +41,7 @@ class IntentRow:
     created_at: datetime
     updated_at: datetime
     cancel_requested: bool
+    orphan: bool  # the venue had it before the journal did
 
     @property
     def key(self) -> str:
@@ -98,7 +99,8 @@ class IntentDetail:
     """Everything about one order that may change, and the decision itself."""
 
     row: IntentRow
-    market_state: str
+    market_id: int
+    market_state: str  # as the board has it
     time_in_force: str
     post_only: bool
     params: str
@@ -159,6 +161,7 @@ def detail(intent_id: int) -> IntentDetail:
     intent = Intent.objects.select_related("account", "market").get(pk=intent_id)
     return IntentDetail(
         row=row_of(intent),
+        market_id=intent.market_id,
         market_state=intent.market.state,
         time_in_force=intent.time_in_force,
         post_only=intent.post_only,
@@ -243,6 +246,7 @@ def row_of(intent: Intent) -> IntentRow:
         created_at=intent.created_at,
         updated_at=intent.updated_at,
         cancel_requested=intent.cancel_requested_at is not None,
+        orphan=intent.orphan,
     )
 
 

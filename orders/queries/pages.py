@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orders.models import Market
@@ -97,9 +97,11 @@ def market_page(now: datetime, market_id: int) -> MarketPage:
 
 def intent_page(now: datetime, intent_id: int) -> IntentPage:
     """Raises Intent.DoesNotExist."""
+    detail = intents.detail(intent_id)
+    state = board.state_of(detail.market_id, detail.market_state, now)
     return IntentPage(
         status=board.status(now),
-        intent=intents.detail(intent_id),
+        intent=replace(detail, market_state=state),
         fills=intents.fills(intent_id=intent_id),
         journal=intents.journal(intents.MOST_LINES, evidence=True, intent_id=intent_id),
     )

@@ -26,6 +26,7 @@ _CHIPS = {
     "OPEN": ("●", "well", "takes orders"),
     "BLOCKED": ("◆", "doubt", "something is unresolved: nothing new is sent until it is"),
     "HALTED": ("■", "stop", "places nothing until a person resumes it"),
+    "NOT_CONNECTED": ("■", "stop", "nothing can be sent for this account"),
     "INTENT": ("○", "calm", "recorded, waiting to be sent"),
     "IN_FLIGHT": ("▷", "calm", "a request may be on its way"),
     "UNKNOWN": ("?", "doubt", "the request may have been executed; not known yet"),

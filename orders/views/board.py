@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
@@ -44,6 +45,12 @@ def intent(request: DeskRequest, account: str, client_order_id: str) -> HttpResp
 @needs(Right.VIEW)
 def alerts(request: DeskRequest) -> HttpResponse:
     return live(request, "alerts.html", pages.alerts_page(SYSTEM.now()), "alerts")
+
+
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Browsers ask for it by this name where a page names no icon, as the API's do."""
+    return redirect(static("favicon.svg"))
 
 
 def find_market(account: str, symbol: str) -> Market:

@@ -15,6 +15,7 @@ from orders.models import Account, Lease, Market
 from orders.roles import Role
 from tests.api.conftest import Caller, add_market, caller, decision
 from tests.api.test_read import put_in_doubt, submit
+from tests.support.lane import recovered
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
@@ -43,7 +44,7 @@ def test_ready_means_that_every_active_account_is_held_and_recovered(btc: Market
     taken = journal.take(btc.account_id, owner="lane-1", at=SYSTEM.now())
     assert taken
     assert "not recovered" in ready()[1]["lacking"]["main"]
-    journal.take_recovered(taken[0], at=SYSTEM.now(), summary="")
+    recovered(taken[0])
     assert ready() == (200, {"ready": True})
     Lease.objects.filter(account=btc.account).update(deadline=SYSTEM.now().replace(year=2020))
     status, body = ready()

@@ -26,6 +26,7 @@ from orders.models import Account, Alert, Intent, Market, Transition
 from orders.roles import Role
 from tests.api.conftest import Caller, add_market, caller, decision, now_text
 from tests.api.test_submit import problem
+from tests.support.lane import recovered
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
@@ -46,7 +47,7 @@ def put_in_doubt(*names: str) -> None:
     taken = journal.take(account.pk, owner="lane-1", at=SYSTEM.now())
     assert taken
     hold, _ = taken
-    journal.take_recovered(hold, at=SYSTEM.now(), summary="nothing open")
+    recovered(hold)
     window = Window(limit=100, at=SYSTEM.now(), offset_ms=0, expiry_ms=3000, timeout_ms=5000)
     claimed = journal.claim(hold, window, actor="lane:lane-1").intents
     evidence = {"body": "<b>cut</b>", "error": "ReadTimeout"}

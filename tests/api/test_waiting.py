@@ -27,9 +27,10 @@ from orders.clock import SYSTEM
 from orders.journal import Change, Window
 from orders.machine import Event
 from orders.models import Account, Intent
+from tests.support.lane import recovered
 account = Account.objects.get(name="main")
 hold, _ = journal.take(account.pk, owner="lane-1", at=SYSTEM.now())
-journal.take_recovered(hold, at=SYSTEM.now(), summary="")
+recovered(hold)
 window = Window(limit=100, at=SYSTEM.now(), offset_ms=0, expiry_ms=3000, timeout_ms=5000)
 for intent in journal.claim(hold, window, actor="lane:lane-1").intents:
     changes = [Change(intent.pk, Event.ACCEPTED, columns={"venue_order_id": "1"})]

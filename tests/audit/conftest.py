@@ -16,6 +16,7 @@ from orders.journal import AlertDraft, Change, Window
 from orders.machine import Event, Note
 from orders.models import Account, Intent, Lease, Market
 from orders.roles import Role
+from tests.support.lane import recovered
 from venues.gateway import TradeReport
 
 HOSTILE = "<script>alert(1)</script>"
@@ -41,7 +42,7 @@ def add_orders(count: int) -> None:
     taken = journal.take(market.account_id, owner="lane-1", at=SYSTEM.now())
     assert taken
     hold, _ = taken
-    journal.take_recovered(hold, at=SYSTEM.now(), summary="")
+    recovered(hold)
     window = Window(limit=500, at=SYSTEM.now(), offset_ms=0, expiry_ms=3000, timeout_ms=5000)
     intents = journal.claim(hold, window, actor="lane:lane-1").intents
     changes = [change for intent in intents for change in _execution(intent)]

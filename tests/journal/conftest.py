@@ -14,6 +14,7 @@ from orders import accounts, intake, journal
 from orders.journal import Change, Hold, Window
 from orders.machine import Event
 from orders.models import Account, Intent, Market
+from tests.support.lane import recovered
 from venues.gateway import SecretText, TradeReport, VenueSettings
 
 ACTOR = "lane:test"
@@ -97,7 +98,7 @@ def make_world() -> World:
     assert taken is not None
     hold, recovery_due = taken
     assert recovery_due
-    journal.take_recovered(hold, at=datetime.now(UTC), summary="nothing there")
+    recovered(hold)
     btc, eth = account.markets.order_by("symbol")
     return World(account, hold, btc, eth)
 

@@ -12,6 +12,7 @@ from orders.journal import LeaseLostError
 from orders.machine import Event, State
 from orders.models import LaneProcess, Lease, Transition
 from tests.journal.conftest import ACTOR, World, ago
+from tests.support.lane import recovered
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
@@ -110,7 +111,7 @@ def test_nothing_is_claimed_before_recovery_is_over(world: World) -> None:
     )
     stale.refresh_from_db()
     assert stale.state == State.DENIED
-    journal.take_recovered(hold, at=datetime.now(UTC), summary="")
+    recovered(hold)
     assert journal.claim(hold, world.window(), actor=ACTOR)
 
 

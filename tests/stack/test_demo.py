@@ -77,6 +77,14 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     demo.stop()
 
 
+# Orders that were found so many seconds after their answer was lost.
+IN_DOUBT_FOR = (
+    "SELECT f.intent_id FROM orders_transition f JOIN orders_transition n USING (intent_id)"
+    " WHERE f.event = 'found' AND n.event = 'no_answer'"
+    " AND (julianday(f.at) - julianday(n.at)) * 86400 >= {least_s}"
+)
+
+
 class Visitor:
     """A browser without JavaScript."""
 
@@ -139,10 +147,38 @@ def test_a_fault_injected_by_hand_is_met_and_resolved(demo: Demo) -> None:
     wait_for(
         demo,
         "an order was UNKNOWN and is FILLED all the same",
-        "state = 'FILLED' AND id IN"
-        " (SELECT intent_id FROM orders_transition WHERE to_state = 'UNKNOWN')",
+        f"state = 'FILLED' AND id IN ({IN_DOUBT_FOR.format(least_s=1)})",
         within_s=90,
     )
+
+
+def test_a_hidden_order_blocks_its_market_for_seconds(demo: Demo) -> None:
+    link = demo.link()
+    visitor = Visitor(link)
+    visitor.get(link.removeprefix(visitor.address))
+    for symbol in ("BTC/USDT", "ETH/USDT", "SOL/USDT"):
+        visitor.post("/demo/faults", visitor.get("/demo/"), fault="hidden", symbol=symbol)
+    wait_for(demo, "an order is in doubt", "state = 'RECONCILING'")
+    assert "BLOCKED</span></td>" in visitor.get("/")
+    wait_for(
+        demo,
+        "it was looked for in vain for seconds, and found",
+        f"state = 'FILLED' AND attempt = 1 AND id IN ({IN_DOUBT_FOR.format(least_s=3.5)})",
+        within_s=90,
+    )
+
+
+def test_the_page_lists_what_is_still_to_come_and_not_what_has_happened(demo: Demo) -> None:
+    link = demo.link()
+    visitor = Visitor(link)
+    visitor.get(link.removeprefix(visitor.address))
+    page = visitor.post("/demo/faults", visitor.get("/demo/"), fault="refused", symbol="BTC/USDT")
+    assert "<td>Refuse the order</td>" in page
+    assert "waits for the market" in page
+    page = visitor.post("/demo/faults", page, fault="unreachable", symbol="SOL/USDT")
+    assert re.search(r"now, for (59|60) s more", page)
+    wait_for(demo, "an order is refused", "state = 'REJECTED'", within_s=90)
+    assert "<td>Refuse the order</td>" not in visitor.get("/demo/")
 
 
 def test_faults_are_only_for_people_who_signed_in(demo: Demo) -> None:

@@ -43,7 +43,7 @@ def test_b2_a_filled_order_that_the_id_look_up_hides_is_found_further_up(
 
 def test_b4_a_request_executed_late_is_met_by_the_second_look(polled: Stack, symbol: str) -> None:
     """The venue accepts it just before it expires, after the first looks found nothing."""
-    polled.venue.faults(faults.late(before_ms=EXPIRY_MS - 200, symbol=wire(symbol)))
+    polled.venue.faults(faults.late(before_ms=EXPIRY_MS - 600, symbol=wire(symbol)))
     polled.venue.faults(faults.fault("create", action={"drop_after": {}}, symbol=wire(symbol)))
     name = polled.submit(symbol)
     polled.wait(name, "FILLED")
@@ -71,7 +71,7 @@ def test_b7_another_order_in_the_answer_to_a_look_up_is_not_adopted(
 
 def test_b8_failed_look_ups_never_count_as_not_found(polled: Stack, symbol: str) -> None:
     """Longer than the cap: the market halts and pages once; later it resolves by itself."""
-    long_s = DOUBT_S + 5
+    long_s = DOUBT_S + 15
     polled.venue.faults(
         faults.lost_answer(symbol=wire(symbol)),
         *[

@@ -191,6 +191,15 @@ def test_a_port_in_use_is_named_with_the_remedy(simulator: Simulator) -> None:
             pass
 
 
+def test_a_second_desk_on_the_same_embedded_journal_is_refused(simulator: Simulator) -> None:
+    with Desk(simulator.url) as first:
+        second = Desk(simulator.url, environment={"ORDERDESK_DATA": str(first.data)}, ready=False)
+        with pytest.raises(DeskError, match=f"another desk uses {first.data}.*ORDERDESK_DATA"):
+            second.start()
+        first.kill()
+        first.start()  # at once: the lock went with the process
+
+
 def test_a_missing_account_file_is_named_with_the_remedy(simulator: Simulator) -> None:
     missing = {"ORDERDESK_CONFIG": "/nowhere/orderdesk.toml"}
     desk = Desk(simulator.url, environment=missing)

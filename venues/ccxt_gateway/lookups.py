@@ -45,6 +45,10 @@ class Wanted:
         return lambda client: client.fetch_order(order_id, self.symbol)
 
     def _orders(self, page_size: int) -> Request:
+        """From an instant on, or the next page: from an order on, that one included."""
+        if self.venue_order_id:
+            params = {"orderId": _needed("venue order ID", self.venue_order_id)}
+            return lambda client: client.fetch_orders(self.symbol, None, page_size, params)
         return lambda client: client.fetch_orders(self.symbol, self.since_venue_ms, page_size)
 
     def _trades(self, page_size: int) -> Request:

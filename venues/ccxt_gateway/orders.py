@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -14,6 +15,9 @@ from venues.profiles import Profile
 EXTRA_PARAMS: Mapping[str, frozenset[str]] = {
     "binance": frozenset({"selfTradePreventionMode", "strategyId", "strategyType"})
 }
+
+
+EXACT_DIGITS = 120  # more than a quantity in steps can have
 
 
 class OrderRefusedError(ValueError):
@@ -46,7 +50,9 @@ def _check_number(name: str, number: Decimal, step: Decimal | None, word: str) -
     """ccxt rounds without a word, so that another amount than the decided one would be sent."""
     if not number.is_finite() or number <= 0:
         raise OrderRefusedError(f"{name}: must be above zero, not {number}")
-    if step is not None and number % step != 0:
+    with decimal.localcontext(prec=EXACT_DIGITS):
+        fits = step is None or (number.adjusted() < EXACT_DIGITS // 2 and number % step == 0)
+    if step is not None and not fits:
         raise OrderRefusedError(
             f"{name}: {plain(number)} is no multiple of the market's {word} {plain(step)}"
         )

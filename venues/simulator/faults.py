@@ -162,7 +162,8 @@ class Fault:
             self.first_hit_s = now_s
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.source, "seen": self.seen, "hits": self.hits}
+        age_s = round(time.monotonic() - self.loaded_s, 3)
+        return {**self.source, "seen": self.seen, "hits": self.hits, "age_s": age_s}
 
 
 def _path_fits(wanted: str, call: Call) -> bool:

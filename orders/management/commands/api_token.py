@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orders import tokens
+from orders.management.journal import require_tables, where
 from orders.models import Account, ApiToken
 from orders.roles import Role
 
@@ -31,6 +32,7 @@ class Command(BaseCommand):
         revoke.add_argument("name")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        require_tables()
         try:
             match verb:
                 case "create":
@@ -55,8 +57,11 @@ class Command(BaseCommand):
             strategies=options["strategy"],
         )
         self.stdout.write(token)
+        self.stderr.write(f"note: kept in the journal {where()}")
 
     def _list(self) -> None:
+        if not ApiToken.objects.exists():
+            self.stderr.write(f"note: there are no tokens in the journal {where()}")
         line = "{:<24} {:<14} {:<24} {:<24} {:<17} {}"
         self.stdout.write(
             line.format("name", "role", "accounts", "strategies", "created (UTC)", "revoked (UTC)")

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orders import operate
+from orders.management.journal import require_tables
 from orders.models import Account
 
 
@@ -23,6 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--reason", required=True, help="kept in the journal")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        require_tables()
         names: list[str] = options["account"]
         accounts = Account.objects.filter(active=True).order_by("name")
         known = list(accounts.values_list("name", flat=True))

@@ -1,0 +1,132 @@
+"""What lasts too long is told, whatever the lane itself is busy with, and without the venue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from orders import journal
+from orders.journal import AlertDraft, Halt, Window
+from orders.lane.context import Lane
+from orders.machine import AT_VENUE, IN_DOUBT, AlertState, MarketState, State
+from orders.models import Alert, Intent, Lease, Market
+
+EVERY_S = 1.0
+KINDS = ("unresolved_during_limit", "fills_missing", "market_unseen")
+
+
+async def watch(lane: Lane) -> None:
+    """Look at the clock for ever."""
+    while True:
+        await lane.clock.sleep(EVERY_S)
+        limited_until = lane.limited_until if lane.limited else None
+        await lane.database.run(partial(check, lane, lane.clock.now(), limited_until))
+
+
+def check(lane: Lane, now: datetime, limited_until: datetime | None) -> None:
+    """End what went out of date, halt or tell what is in doubt too long, take back what is over."""
+    if journal.waiting(lane.account.pk, now):
+        end = Window(0, now, 0.0, None, lane.account.timeout_ms)
+        journal.claim(lane.hold, end, actor=lane.actor)
+    since = now - timedelta(seconds=settings.ORDERDESK_DOUBT_S)
+    drafts = [*_unbooked(lane, since), *_unseen(lane, since)]
+    for intent in _doubtful(lane, since):
+        if limited_until is not None:
+            drafts.append(_waits_for_limit(intent, limited_until))
+        elif intent.market.state == MarketState.OPEN:
+            journal.halt(_halt(intent), actor=lane.actor, at=now)
+    _tell(lane, drafts, now)
+
+
+def _tell(lane: Lane, drafts: Iterable[AlertDraft], now: datetime) -> None:
+    """Raise what is new, once; resolve what holds no more."""
+    wanted = {draft.topic: draft for draft in drafts}
+    rows = Alert.objects.filter(account=lane.account, kind__in=KINDS)
+    told = set(rows.exclude(state=AlertState.RESOLVED).values_list("topic", flat=True))
+    for topic in wanted.keys() - told:
+        journal.raise_alert(wanted[topic], actor=lane.actor, at=now)
+    for topic in told - wanted.keys():
+        journal.resolve_topic(topic, actor=lane.actor, reason="it is over", at=now)
+
+
+def _doubtful(lane: Lane, since: datetime) -> list[Intent]:
+    """In doubt since before then; a ban or a rate limit does not count against it."""
+    if lane.limited_until is not None and not lane.limited:
+        since = min(since, since - (lane.clock.now() - lane.limited_until))
+    rows = Intent.objects.filter(account=lane.account, state__in=IN_DOUBT, doubt_since__lte=since)
+    late = Intent.objects.filter(account=lane.account, state=State.IN_FLIGHT, claimed_at__lte=since)
+    return [*rows.select_related("market"), *late.select_related("market")]
+
+
+def _halt(intent: Intent) -> Halt:
+    return Halt(
+        intent.market_id,
+        f"{intent.client_order_id} is unresolved for {settings.ORDERDESK_DOUBT_S} s: "
+        f"{intent.reason}",
+        kind="doubt",
+        remedy="Compare the intent's evidence with the venue's own pages; the desk keeps "
+        "looking. Resume when nothing is unresolved.",
+        intent_id=intent.pk,
+    )
+
+
+def _waits_for_limit(intent: Intent, until: datetime) -> AlertDraft:
+    return AlertDraft(
+        kind=KINDS[0],
+        topic=f"{KINDS[0]}:{intent.pk}",
+        severity="warning",
+        message=f"{intent.client_order_id} is unresolved, and the venue may not be asked before "
+        f"{until:%H:%M:%S} UTC: it limits or bans this desk",
+        remedy="Look at the order on the venue's own pages. The desk asks as soon as it may.",
+        account_id=intent.account_id,
+        market_id=intent.market_id,
+        intent_id=intent.pk,
+    )
+
+
+def _unbooked(lane: Lane, since: datetime) -> list[AlertDraft]:
+    rows = Intent.objects.filter(
+        ~Q(filled=F("venue_filled")),
+        account=lane.account,
+        state__in=AT_VENUE,
+        updated_at__lte=since,
+    )
+    return [
+        AlertDraft(
+            kind=KINDS[1],
+            topic=f"{KINDS[1]}:{intent.pk}",
+            severity="critical",
+            message=f"{intent.client_order_id}: the venue reports {intent.venue_filled} executed, "
+            f"but shows executions of {intent.filled} only",
+            remedy="Compare with the venue's list of trades. The order stays open here until its "
+            "executions are known.",
+            account_id=intent.account_id,
+            market_id=intent.market_id,
+            intent_id=intent.pk,
+        )
+        for intent in rows
+    ]
+
+
+def _unseen(lane: Lane, since: datetime) -> list[AlertDraft]:
+    """Markets that recovery cannot see: nothing is sent there."""
+    if not Lease.objects.filter(pk=lane.account.pk, taken_at__lte=since).exists():
+        return []
+    rows = Market.objects.filter(account=lane.account, active=True, looked_over_at__isnull=True)
+    return [
+        AlertDraft(
+            kind=KINDS[2],
+            topic=f"{KINDS[2]}:{market.pk}",
+            severity="critical",
+            message=f"{market.symbol} on {lane.account.name}: its orders at the venue cannot be "
+            "listed, so nothing is sent there",
+            remedy="Check the venue's status and the key's permissions. The desk keeps asking.",
+            account_id=lane.account.pk,
+            market_id=market.pk,
+        )
+        for market in rows
+    ]
