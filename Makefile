@@ -2,8 +2,10 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+SEEDS ?= 1000
+FIRST ?= 1
 
-.PHONY: pictures run test bench lint format lock simulate install clean
+.PHONY: pictures run test bench lint format lock simulate venue install clean
 
 run: install  ## a whole desk with a simulated venue, on loopback
 	@exec $(BIN)/python manage.py desk --demo
@@ -25,7 +27,10 @@ lock:  ## after a change of the dependencies in pyproject.toml
 	uv pip compile --upgrade --universal --generate-hashes --extra dev --python-version 3.11 \
 		-o requirements.lock pyproject.toml
 
-simulate: install  ## the simulated venue alone
+simulate: install  ## search SEEDS runs in simulated time for one that breaks the promise
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
+
+venue: install  ## the simulated venue alone
 	@exec $(BIN)/python manage.py simulate --port 9100
 
 pictures: install  ## the README's pictures, from a running demo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -39,6 +40,14 @@ def whole(name: str, default: int, *, least: int, most: int) -> int:
     return int(value)
 
 
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    """One of a few words, in upper or lower case."""
+    value = text(name, default).upper()
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
 def names(name: str, default: tuple[str, ...] = ()) -> list[str]:
     """A list, separated by commas."""
     given = [part.strip() for part in text(name).split(",") if part.strip()]
@@ -65,11 +74,26 @@ def data_dir(base: Path) -> Path:
     path = base / text("ORDERDESK_DATA", "var")
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except FileExistsError as error:
+        raise ImproperlyConfigured(
+            f"ORDERDESK_DATA: {path} is not a folder; name a folder"
+        ) from error
     except OSError as error:
         raise ImproperlyConfigured(
             f"ORDERDESK_DATA: cannot make the folder {path}: {error.strerror}"
         ) from error
     return path
+
+
+def redis() -> str:
+    """ORDERDESK_REDIS_URL, if what it needs is installed."""
+    url = text("ORDERDESK_REDIS_URL")
+    if url and find_spec("channels_redis") is None:
+        raise ImproperlyConfigured(
+            "ORDERDESK_REDIS_URL needs the package channels_redis, which is not installed: "
+            "`pip install channels_redis`, or unset the variable, since Redis is not required"
+        )
+    return url
 
 
 def secret_key(data: Path) -> str:

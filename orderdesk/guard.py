@@ -47,6 +47,13 @@ def _wait(fd: int, on_stop: Callable[[], None] | None, last_resort_s: float) -> 
     os.killpg(0, signal.SIGKILL)
 
 
+def is_stopping() -> bool:
+    """Whether the supervisor has told this process to stop, or is gone. Nothing is ever written."""
+    if (text := os.environ.get(STOP_FD)) is None:
+        return False
+    return bool(select.select([int(text)], [], [], 0)[0])
+
+
 def terminate() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -25,8 +25,11 @@ log = structlog.get_logger(__name__)
 
 LANES, WORK = "lanes", "work"  # the queues, the children and the heartbeat
 LOOK_S = 0.25
-ENQUEUE_AGAIN_S = 3.0  # a lane that was enqueued gets so long to show itself
-LANES_STUCK_S = 12.0  # lanes that do not start for so long: the cluster hangs
+# A lane that was enqueued gets so long to show itself, and twice as long each time after that: what
+# a slow machine has not begun waits in the cluster, whose room is limited.
+ENQUEUE_AGAIN_S = 3.0
+LANES_START_S = 60.0  # a new cluster's first lanes: a busy machine may need so long
+LANES_STUCK_S = 12.0  # lanes that ran and are missing for so long: the cluster hangs
 LANE_FROZEN_S = 15.0  # a lane renews its row each half second
 BEAT_S = 2.0
 BEAT_AGAIN_S = 8.0
@@ -82,7 +85,8 @@ class Health(threading.Thread):
         self._seen: dict[int, Change] = {}
         self._killed: set[int] = set()
         self._lanes_full_at = now
-        self._enqueued_at = 0.0
+        self._enqueue_at, self._again_s = 0.0, ENQUEUE_AGAIN_S
+        self._lanes_ran = False
         self._beat = Change()
         self._asked_at = 0.0
         self._cluster = 0
@@ -92,22 +96,29 @@ class Health(threading.Thread):
         if self._cluster != self._lanes.pid:
             # What the cluster before it had fetched would count as waiting and never run.
             OrmQ.objects.filter(key=LANES).delete()
-            self._cluster, self._enqueued_at = self._lanes.pid, 0.0
+            self._cluster, self._lanes_ran = self._lanes.pid, False
+            self._enqueue_at, self._again_s = 0.0, ENQUEUE_AGAIN_S
         running = self._running_lanes()
         for pid in self._frozen(running, now):
             del running[pid]
         missing = self._wanted - len(running)
         if missing <= 0:
-            self._lanes_full_at, self._enqueued_at = now, 0.0
+            if self._enqueue_at:
+                # Copies that were asked for meanwhile: nobody acknowledges them while lanes run, so
+                # they would be fetched again and again, until the cluster is full.
+                OrmQ.objects.filter(key=LANES).delete()
+            self._lanes_full_at, self._lanes_ran = now, True
+            self._enqueue_at, self._again_s = 0.0, ENQUEUE_AGAIN_S
             return
-        if now - max(self._lanes_full_at, self._lanes.started_at) > LANES_STUCK_S:
+        limit_s = LANES_STUCK_S if self._lanes_ran else LANES_START_S
+        if now - max(self._lanes_full_at, self._lanes.started_at) > limit_s:
             self._restart(LANES, f"{missing} of {self._wanted} lanes do not start")
             self._lanes_full_at = now
         waiting = OrmQ.objects.filter(key=LANES, lock__lte=timezone.now()).exists()
-        if not waiting and now - self._enqueued_at > ENQUEUE_AGAIN_S:
+        if not waiting and now > self._enqueue_at:
             for _ in range(missing):
                 async_task("orders.tasks.lane", cluster=LANES, timeout=-1)
-            self._enqueued_at = now
+            self._enqueue_at, self._again_s = now + self._again_s, 2 * self._again_s
 
     def _running_lanes(self) -> dict[int, Any]:
         """Lanes of our own cluster that are alive, by process ID, with their last sign of life.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
@@ -33,7 +36,7 @@ class LaunchError(Exception):
 
 def desk(say: Say) -> None:
     """Start everything and return when it has stopped. Raises LaunchError before anything runs."""
-    with _listen() as listener:
+    with _listen() as listener, _embedded_journal():
         host, port = listener.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         extra: Sequence[Spec] = ()
@@ -100,6 +103,33 @@ def _listen() -> socket.socket:
             f"cannot listen on {host}, port {port}: {error.strerror}; "
             "ORDERDESK_BIND and ORDERDESK_PORT say where"
         ) from error
+
+
+@contextmanager
+def _embedded_journal() -> Iterator[None]:
+    """The embedded database is one desk's alone; the lock goes with the process, however it ends.
+
+    Desks that share a PostgreSQL database may run side by side.
+    """
+    if connection.vendor != "sqlite" or settings.ORDERDESK_DEMO:  # a demo has a lock of its own
+        yield
+        return
+    path = Path(f"{settings.DATABASES['default']['NAME']}.desk-lock")
+    try:
+        lock = path.open("w")
+    except OSError as error:
+        raise LaunchError(
+            f"cannot write {path}: {error.strerror}; set ORDERDESK_DATA to a folder that can be "
+            "written"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LaunchError(
+                f"another desk uses {path.parent}; stop it, or set ORDERDESK_DATA to another folder"
+            ) from None
+        yield
 
 
 def _refuse_demo() -> None:

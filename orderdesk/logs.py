@@ -17,6 +17,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _MAX_DEPTH = 6
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def redact(_logger: Any, _method: str, event: EventDict) -> EventDict:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
 
 from orderdesk import environment, logs
 
@@ -98,7 +99,12 @@ SQLITE_OPTIONS = {
 
 def _database() -> dict[str, Any]:
     url = environment.text("DATABASE_URL", f"sqlite:///{ORDERDESK_DATA / 'db.sqlite3'}")
-    database: dict[str, Any] = dict(dj_database_url.parse(url))
+    try:
+        database: dict[str, Any] = dict(dj_database_url.parse(url))
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            "DATABASE_URL is no address of a database; write it like postgres://user@host/name"
+        ) from error
     if database["ENGINE"].endswith("sqlite3"):
         return {**database, "OPTIONS": SQLITE_OPTIONS}
     # Under ASGI every request has a thread of its own, so that web processes share a pool. The
@@ -113,7 +119,7 @@ DATABASES = {"default": _database()}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # Live pages. In memory, each web process tails the journal itself, so Redis is never needed.
-_REDIS = environment.text("ORDERDESK_REDIS_URL")
+_REDIS = environment.redis()
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": (
         {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [_REDIS]}}
@@ -135,12 +141,13 @@ Q_CLUSTER: dict[str, Any] = {
     "ALT_CLUSTERS": {
         # A lane runs until it is told to stop, one to a worker, which then starts afresh. The
         # lane task itself is enqueued without a time limit. The queue has room to spare: a full
-        # one would keep the cluster from stopping when its workers have ended before it.
+        # one would keep the cluster from stopping when its workers have ended before it. So many
+        # lanes are asked for, again and again, while a slow machine starts the first.
         "lanes": {
             "workers": ORDERDESK_LANES,
             "recycle": 1,
             "bulk": 1,
-            "queue_limit": ORDERDESK_LANES + 16,
+            "queue_limit": 10 * ORDERDESK_LANES + 16,
             "save_limit": -1,
             "scheduler": False,
         },
@@ -224,4 +231,4 @@ USE_I18N = False
 TIME_ZONE = "UTC"
 USE_TZ = True
 
-LOGGING = logs.configure(environment.text("ORDERDESK_LOG_LEVEL", "INFO").upper())
+LOGGING = logs.configure(environment.choice("ORDERDESK_LOG_LEVEL", "INFO", logs.LEVELS))

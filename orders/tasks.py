@@ -19,6 +19,7 @@ SWITCH_INTERVAL_S = 0.0005  # the loop and the journal's thread take turns quick
 
 def lane() -> str:
     """Drive accounts until the slice is over or a stop is asked for. Copies stand by."""
+    from orderdesk import guard
     from orderdesk.account_file import load
     from orders import accounts
     from orders.lane.runner import Runner
@@ -26,6 +27,8 @@ def lane() -> str:
     from venues.ccxt_gateway import gateway_for
 
     _acknowledge_lanes()
+    if guard.is_stopping():  # a copy that waited in the cluster must not hold up the stop
+        return "told to stop"
     venues = load(settings.ORDERDESK_CONFIG)
     accounts.sync(venues)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

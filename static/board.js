@@ -35,14 +35,14 @@
     const banner = byId("stale");
     const fresh = byId("freshness");
     document.body.classList.toggle("is-stale", stale);
-    const state = stale ? "Not live" : asOf ? "Live" : "Connecting";
+    const state = stale ? "Not up to date" : asOf ? "Up to date" : "Connecting";
     if (fresh.textContent !== state) fresh.textContent = state;
-    fresh.dataset.state = stale ? "stale" : asOf ? "live" : "waiting";
+    fresh.dataset.state = stale ? "stale" : asOf ? "fresh" : "waiting";
     if (stale) {
       const why = ended ? `${ended}. Reload the page.` : "Reconnecting.";
       const since = asOf ? `What you see is from ${asOf} UTC` : "What you see may be old";
       const age = ended ? "" : `, ${Math.floor(silentMs / 1000)} s ago`;
-      banner.textContent = `NOT LIVE. ${since}${age}. ${why}`;
+      banner.textContent = `NOT UP TO DATE. ${since}${age}. ${why}`;
     }
     banner.hidden = !stale;
     if (!ended && socket && silentMs > SILENT_MS && socket.readyState === WebSocket.OPEN) {

@@ -37,6 +37,19 @@ class Fault:
 
 
 _CREATE = {"path": "create"}
+
+
+def _unseen(for_s: float) -> dict[str, Any]:
+    """Look-ups do not show the order and the stream is silent: only then doubt can be watched.
+
+    Longer than the venue's visibility lag, and the desk would rightly take it for absent.
+    """
+    return {
+        "hide": {"from": ["query", "open_orders", "all_orders", "trades"], "for_s": for_s},
+        "stream_silence": {"for_s": for_s},
+    }
+
+
 _UNKNOWN_ERROR = {
     "code": -1000,
     "msg": "Unknown error, please check your request or try again later.",
@@ -46,17 +59,19 @@ FAULTS: Sequence[Fault] = (
     Fault(
         "lost_answer",
         "Lose the answer",
-        "Executes the next order and cuts the connection. The desk shows UNKNOWN, looks, and finds "
-        "it: one order.",
-        {"drop_after": True},
+        "Executes the next order and cuts the connection; for 1.5 seconds nothing shows the order. "
+        "It turns UNKNOWN and at once RECONCILING, the market is BLOCKED for about two seconds, "
+        "then the order is found and FILLED or LIVE: one order.",
+        {"drop_after": True, **_unseen(1.5)},
         _CREATE,
         gentle=True,
     ),
     Fault(
         "dropped_before",
         "Drop the request",
-        "Never sees the next order. The desk proves that it is absent, after the request's expiry, "
-        "and sends it again under the same ID: one order.",
+        "Never sees the next order. RECONCILING, the market BLOCKED, for about six seconds: the "
+        "request must have expired, and two whole looks must find nothing. Then it is sent again "
+        "under the same ID: one order.",
         {"drop_before": True},
         _CREATE,
         gentle=True,
@@ -64,9 +79,13 @@ FAULTS: Sequence[Fault] = (
     Fault(
         "error_503",
         "Answer 503, but execute",
-        "Says that the next order failed and executes it all the same. The desk believes neither, "
-        "looks, and finds it.",
-        {"respond": {"status": 503, "body": _UNKNOWN_ERROR, "execute": True}},
+        "Says that the next order failed and executes it all the same; nothing shows the order for "
+        "1.5 seconds. UNKNOWN, not REJECTED: the desk looks until it finds it. The answer stands "
+        "in the order's journal as evidence.",
+        {
+            "respond": {"status": 503, "body": _UNKNOWN_ERROR, "execute": True},
+            **_unseen(1.5),
+        },
         _CREATE,
         gentle=True,
     ),
@@ -74,9 +93,24 @@ FAULTS: Sequence[Fault] = (
         "hidden",
         "Hide the order for 4 seconds",
         "Executes the next order, loses the answer, and says for 4 seconds that it does not know "
-        "it. Not found is not absent: the desk goes on looking.",
-        {"drop_after": True, "hide": {"from": ["query", "open_orders"], "for_s": 4}},
+        "it. Not found is not absent: the order stays RECONCILING and the market BLOCKED for about "
+        "six seconds, until a look finds it; what is decided there meanwhile waits.",
+        {"drop_after": True, **_unseen(4)},
         _CREATE,
+    ),
+    Fault(
+        "late_trades",
+        "List the trades late",
+        "Executes the next order and loses the answer; a look finds the order at once, but its "
+        "trades are listed only 3 seconds later. A market order stays ACKED for that long: FILLED "
+        "waits until the booked fills equal what the venue reports.",
+        {
+            "drop_after": True,
+            "hide": {"from": ["trades"], "for_s": 3},
+            "stream_silence": {"for_s": 3},
+        },
+        _CREATE,
+        gentle=True,
     ),
     Fault(
         "refused",
@@ -94,8 +128,10 @@ FAULTS: Sequence[Fault] = (
     Fault(
         "unreachable",
         "Unreachable for a minute",
-        "Cuts every request of this market for a minute. With an order in doubt the market halts "
-        "and raises an alert; a person resumes it.",
+        "Cuts every request of this market for a minute, beginning now. The next order stays "
+        "UNKNOWN, the market BLOCKED. After 30 seconds in doubt the market is HALTED and an alert "
+        "raised. When the minute is over the order is found or proven absent; then a person "
+        "resumes the market.",
         {"unreachable": True},
         {"for_s": 60},
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -32,19 +33,28 @@ def page(request: HttpRequest) -> HttpResponse:
         "faults": venue.FAULTS,
         "symbols": venue.SYMBOLS,
         "chosen": request.GET.get("symbol", venue.SYMBOLS[0]),
-        "loaded": [_told(fault) for fault in loaded],
+        "pending": [_told(fault) for fault in loaded if _is_pending(fault)],
         "error": error,
     }
     return render(request, "demo/page.html", context)
 
 
-def _told(loaded: dict[str, dict[str, str]]) -> dict[str, object]:
-    """A loaded fault in words, and whether it has happened."""
+def _is_pending(loaded: dict[str, Any]) -> bool:
+    """Whether it can still happen: once, or for as long as it lasts."""
+    if (for_s := loaded["match"].get("for_s")) is not None:
+        return bool(loaded["age_s"] < for_s)
+    return not loaded["hits"]
+
+
+def _told(loaded: dict[str, Any]) -> dict[str, object]:
+    """A pending fault in words."""
     titles = [fault.title for fault in venue.FAULTS if fault.action == loaded["action"]]
     return {
         "title": titles[0] if titles else ", ".join(loaded["action"]),
         "symbol": loaded["match"].get("symbol", "all"),
-        "hits": loaded["hits"],
+        "age_s": round(loaded["age_s"]),
+        "left_s": round(loaded["match"].get("for_s", 0) - loaded["age_s"]),
+        "lasts": "for_s" in loaded["match"],
     }
 
 

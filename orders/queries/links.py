@@ -37,7 +37,9 @@ def cut_off(accounts: Iterable[Account], now: datetime) -> tuple[CutOff, ...]:
 def _cut_off(account: Account, alert: Alert | None, now: datetime) -> CutOff | None:
     lease: Lease | None = getattr(account, "lease", None)
     if lease is None or lease.deadline is None:
-        return CutOff(account.name, None, "no lane has taken it yet")
+        return CutOff(
+            account.name, None, "no lane has taken it yet; after a start that takes seconds"
+        )
     if lease.deadline + GRACE < now:
         return CutOff(account.name, lease.deadline, "its lane is silent; is the desk running?")
     if account.limited_until is not None and account.limited_until > now:

@@ -132,4 +132,4 @@ def symbol() -> str:
 
 
 def wait_live(page: Page) -> None:
-    expect(page.locator("#freshness")).to_have_text("Live")
+    expect(page.locator("#freshness")).to_have_text("Up to date")

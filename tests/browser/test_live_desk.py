@@ -185,7 +185,9 @@ def test_a_second_click_after_a_lost_answer_shows_the_first_order(
 
 def fill_in(page: Page, symbol: str) -> None:
     """A market order to buy 2."""
-    page.get_by_label("Market", exact=True).first.select_option(label=f"main · {symbol} · LIVE")
+    page.get_by_label("Market", exact=True).first.select_option(
+        label=f"main · {symbol} · REAL MONEY"
+    )
     page.get_by_label("Buy").check()
     page.get_by_role("radio", name="Market").check()
     page.get_by_label("Quantity").fill("2")
@@ -210,7 +212,9 @@ def test_sending_again_after_going_back_places_no_second_order(
     stack: Stack, symbol: str, open_as: Opened, watch: Watch
 ) -> None:
     page = open_as("trader", "/ticket/")
-    page.get_by_label("Market", exact=True).first.select_option(label=f"main · {symbol} · LIVE")
+    page.get_by_label("Market", exact=True).first.select_option(
+        label=f"main · {symbol} · REAL MONEY"
+    )
     page.get_by_label("Sell").check()
     page.get_by_label("Quantity").fill("1")
     page.get_by_label("Price").fill("1000000")
@@ -242,7 +246,7 @@ def test_the_page_says_within_three_seconds_that_a_frozen_server_is_not_live(
         began = time.monotonic()
         expect(banner).to_be_visible(timeout=3000)
         assert time.monotonic() - began < 3.2
-        expect(banner).to_contain_text("NOT LIVE. What you see is from")
+        expect(banner).to_contain_text("NOT UP TO DATE. What you see is from")
     finally:
         os.kill(web, signal.SIGCONT)
     expect(banner).to_be_hidden()

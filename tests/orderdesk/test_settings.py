@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ def run(tmp_path: Path, code: str, **environment: str) -> subprocess.CompletedPr
         capture_output=True,
         text=True,
     )
+
+
+def manage(tmp_path: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.argv = {['manage.py', *words]!r}; from manage import main; main()"
+    return run(tmp_path, code, **environment)
 
 
 def settings(tmp_path: Path, *names: str, **environment: str) -> dict[str, Any]:
@@ -77,13 +83,37 @@ def test_a_far_host_over_plain_http_must_be_asked_for(tmp_path: Path) -> None:
         ("ORDERDESK_PORT", "70000", "ORDERDESK_PORT must be a whole number from 0 to 65535"),
         ("ORDERDESK_LANES", "0", "ORDERDESK_LANES must be a whole number from 1 to 64"),
         ("ORDERDESK_DEBUG", "maybe", "ORDERDESK_DEBUG must be 1 or 0, not 'maybe'"),
+        ("ORDERDESK_DOUBT_S", "x", "ORDERDESK_DOUBT_S must be a whole number from 1 to 3600"),
         ("ORDERDESK_DATA", "/proc/nothing", "ORDERDESK_DATA: cannot make the folder"),
+        ("ORDERDESK_DATA", __file__, f"ORDERDESK_DATA: {__file__} is not a folder"),
+        (
+            "ORDERDESK_LOG_LEVEL",
+            "loud",
+            "ORDERDESK_LOG_LEVEL must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not 'LOUD'",
+        ),
+        ("DATABASE_URL", "nowhere://x", "DATABASE_URL is no address of a database"),
     ],
 )
-def test_a_bad_variable_is_named(tmp_path: Path, name: str, value: str, words: str) -> None:
-    done = run(tmp_path, "import orderdesk.settings", **{name: value})
-    assert done.returncode != 0
-    assert words in done.stderr
+@pytest.mark.parametrize("command", ["desk", "migrate", "createsuperuser"])
+def test_a_bad_variable_is_named_in_one_line(
+    tmp_path: Path, command: str, name: str, value: str, words: str
+) -> None:
+    done = manage(tmp_path, command, **{name: value})
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert words in line
+    assert not done.stdout
+
+
+@pytest.mark.skipif(
+    find_spec("channels_redis") is not None, reason="what is missing here is installed"
+)
+def test_redis_without_its_package_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    done = manage(tmp_path, "desk", ORDERDESK_REDIS_URL="redis://127.0.0.1")
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "ORDERDESK_REDIS_URL needs the package channels_redis" in line
+    assert "pip install channels_redis" in line
 
 
 def test_the_secret_key_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> None:

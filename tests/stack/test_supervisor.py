@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
@@ -21,6 +22,7 @@ GONE_WITHIN_S = 10.0
 TAKEN_OVER_WITHIN_S = 5.0  # what is promised after the loss of a lane
 LANE_BACK_WITHIN_S = 2.0
 RESTARTED_WITHIN_S = 15.0
+SLOW_START_S = 20.0  # more than lanes that ran may be missing
 NOTICED_WITHIN_S = 45.0  # a hang is noticed by silence, which takes longer than a death
 
 pytestmark = pytest.mark.timeout(180)
@@ -87,6 +89,32 @@ def test_term_stops_everything_in_ten_seconds_and_leaves_no_process(desk: Desk) 
     assert desk.process.returncode == 0
     assert not desk.events("child_killed")
     assert [event["reason"] for event in desk.events("lane_ended")] == ["told to stop"] * 2
+
+
+def test_copies_of_lanes_that_wait_in_the_cluster_do_not_hold_up_the_stop(
+    simulator: Simulator,
+) -> None:
+    with Desk(simulator.url) as desk:
+        desk.wait(lambda: whole(desk), "both lanes run", RESTARTED_WITHIN_S)
+        desk.python(
+            "from django_q.tasks import async_task\n"
+            "for _ in range(4): async_task('orders.tasks.lane', cluster='lanes', timeout=-1)\n"
+            "result = None"
+        )
+        free = "SELECT 1 FROM django_q_ormq WHERE key = 'lanes' AND lock <= CURRENT_TIMESTAMP"
+        desk.wait(lambda: not desk.sql(free), "the copies are fetched", RESTARTED_WITHIN_S)
+        # A busy machine: the lanes have ended long before the cluster's leader is told.
+        leader, lanes = desk.pid("lanes"), desk.lane_pids()
+        os.kill(leader, signal.SIGSTOP)
+        assert desk.process is not None
+        desk.process.terminate()
+        desk.wait(lambda: not any(map(alive, lanes)), "the lanes ended", GONE_WITHIN_S)
+        empty = "SELECT 1 FROM django_q_ormq WHERE key = 'lanes'"
+        desk.wait(lambda: not desk.sql(empty), "a copy is taken up", LANE_BACK_WITHIN_S)
+        os.kill(leader, signal.SIGCONT)
+        desk.stop()
+        assert not desk.events("child_killed")
+        assert len(desk.events("lane_started")) == 2
 
 
 def test_it_stops_in_time_while_the_database_is_locked(simulator: Simulator) -> None:
@@ -165,6 +193,30 @@ def test_lanes_that_do_not_start_are_noticed_and_their_cluster_restarted(lasting
     lasting.wait(lambda: whole(lasting), "the desk is whole again", RESTARTED_WITHIN_S)
 
 
+def test_a_machine_on_which_lanes_start_slowly_is_given_the_time(simulator: Simulator) -> None:
+    with Desk(simulator.url, ready=False) as desk:
+        file = desk.data / "orderdesk.toml"
+        text = file.read_text()
+        file.unlink()
+        os.mkfifo(file)  # a lane reads it first, and stands still here
+        begun = time.monotonic()
+        desk.wait(lambda: time.monotonic() - begun > SLOW_START_S, "a slow start", SLOW_START_S + 5)
+        assert not desk.lane_pids()
+        with file.open("w") as pipe:
+            file.unlink()
+            file.write_text(text)
+            pipe.write(text)
+        desk.wait(lambda: whole(desk), "both lanes run", NOTICED_WITHIN_S)
+        assert not desk.events("child_restarted")
+        desk.wait(
+            lambda: not desk.sql("SELECT 1 FROM django_q_ormq WHERE key = 'lanes'"),
+            "copies of lanes are asked for no longer",
+            RESTARTED_WITHIN_S,
+        )
+        assert desk.stop() < GONE_WITHIN_S
+        assert not desk.events("child_killed")
+
+
 def test_a_frozen_web_process_is_replaced(lasting: Desk) -> None:
     lasting.wait(lambda: whole(lasting), "the desk is whole", RESTARTED_WITHIN_S)
     frozen = lasting.pid("web")
@@ -193,9 +245,12 @@ def test_a_port_in_use_is_named_with_the_remedy(simulator: Simulator) -> None:
 
 def test_a_second_desk_on_the_same_embedded_journal_is_refused(simulator: Simulator) -> None:
     with Desk(simulator.url) as first:
-        second = Desk(simulator.url, environment={"ORDERDESK_DATA": str(first.data)}, ready=False)
-        with pytest.raises(DeskError, match=f"another desk uses {first.data}.*ORDERDESK_DATA"):
-            second.start()
+        second = Desk(simulator.url, environment={"ORDERDESK_DATA": str(first.data)})
+        with (
+            pytest.raises(DeskError, match=f"another desk uses {first.data}.*ORDERDESK_DATA"),
+            second,
+        ):
+            pass
         first.kill()
         first.start()  # at once: the lock went with the process
 

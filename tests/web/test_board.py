@@ -12,9 +12,10 @@ from django.test import Client
 from orders import journal
 from orders.clock import SYSTEM
 from orders.journal import AlertDraft, Halt
+from orders.live import pages as live_pages
 from orders.machine import Event
 from orders.models import Account, Intent, Market
-from orders.queries import board
+from orders.queries import board, pages
 from tests.journal.conftest import World, ago, trade
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -103,12 +104,13 @@ def test_a_page_asks_the_same_number_of_questions_for_any_number_of_markets(
     markets: int, world: World, operator: Client, django_assert_num_queries: Any
 ) -> None:
     fill_desk(world, markets)
-    # Session, user and role come first, then: accounts, doubt, alerts, halted (the page's top).
+    # Session, user and role come first, then the page's top: accounts, doubt, alerts, halted,
+    # unreachable.
     for path, most in {
-        "/": 12,
-        "/alerts/": 9,
-        "/markets/main/BTC/USDT/": 17,
-        "/ticket/": 8,
+        "/": 13,
+        "/alerts/": 10,
+        "/markets/main/BTC/USDT/": 18,
+        "/ticket/": 9,
     }.items():
         operator.get(path)
         with django_assert_num_queries(most):
@@ -137,9 +139,9 @@ def test_a_board_of_200_markets_is_a_small_page(world: World, viewer: Client) ->
     assert len(gzip.compress(viewer.get("/").content)) < 100_000
 
 
-def test_live_and_simulated_accounts_cannot_be_confused(world: World, viewer: Client) -> None:
+def test_real_and_simulated_accounts_cannot_be_confused(world: World, viewer: Client) -> None:
     assert 'class="mode real"' in text_of(viewer.get("/"))
-    assert ">LIVE</strong>" in text_of(viewer.get("/"))
+    assert ">REAL MONEY</strong>" in text_of(viewer.get("/"))
     Account.objects.filter(pk=world.account.pk).update(sandbox=True)
     for path in PAGES[:3]:
         page = text_of(viewer.get(path))
@@ -162,6 +164,38 @@ def test_an_order_shows_its_steps_and_the_venues_words(world: World, viewer: Cli
     assert [page.index(word) for word in ("no_answer", "claimed", "submitted")] == sorted(
         page.index(word) for word in ("no_answer", "claimed", "submitted")
     )
+
+
+def test_an_order_in_doubt_does_not_stand_beside_an_open_market(
+    world: World, viewer: Client
+) -> None:
+    doubtful = world.step(world.in_flight(), Event.NO_ANSWER)
+    waiting = world.submit()
+    elsewhere = world.submit("ETH/USDT")
+    for intent, state in ((doubtful, "BLOCKED"), (waiting, "BLOCKED"), (elsewhere, "OPEN")):
+        page = pages.intent_page(SYSTEM.now(), intent.pk)
+        assert page.intent.market_state == state
+    assert "BLOCKED</span></dd>" in text_of(viewer.get(f"/intents/main/{waiting.client_order_id}/"))
+
+
+def test_an_open_page_of_an_order_follows_the_state_of_its_market(world: World) -> None:
+    intent = world.submit()
+    shown = pages.intent_page(SYSTEM.now(), intent.pk)
+    journal.halt(Halt(world.btc.pk, "drill"), actor="user:x", at=SYSTEM.now())
+    name = live_pages.PageName("intent", intent.pk)
+    changes = live_pages.Changes(markets={world.btc.pk})
+    after = live_pages.reload(name, shown, changes, shown.status, SYSTEM.now())
+    assert isinstance(after, pages.IntentPage)
+    assert (shown.intent.market_state, after.intent.market_state) == ("OPEN", "HALTED")
+
+
+def test_a_halted_market_says_whether_it_can_be_resumed(world: World, viewer: Client) -> None:
+    intent = world.step(world.in_flight(), Event.NO_ANSWER)
+    journal.halt(Halt(world.btc.pk, "drill"), actor="user:x", at=SYSTEM.now())
+    path = "/markets/main/BTC/USDT/"
+    assert "Resuming is refused while 1 order here is unresolved." in text_of(viewer.get(path))
+    world.step(intent, Event.ACCEPTED)
+    assert "Nothing here is unresolved now." in text_of(viewer.get(path))
 
 
 def test_a_market_is_found_by_its_encoded_and_its_plain_name(world: World, viewer: Client) -> None:

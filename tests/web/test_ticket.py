@@ -100,6 +100,27 @@ def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(
     assert Intent.objects.count() == 0
 
 
+def test_everything_that_is_wrong_shows_at_once(world: World, trader: Client) -> None:
+    wrong = {"quantity": "abc", "price": "", "side": "", "time_in_force": "FOK", "post_only": "on"}
+    page = trader.post("/ticket/", filled_in(trader, world, **wrong)).content.decode()
+    for words in (
+        "Choose buy or sell.",
+        "&#x27;abc&#x27; is not a decimal number.",
+        "A limit order needs one.",
+        "Is for limit orders that may rest (GTC).",
+    ):
+        assert page.count(words) == 1
+    assert Intent.objects.count() == 0
+
+
+@pytest.mark.parametrize(("kind", "price"), [("limit", "0.5"), ("market", "")])
+def test_a_right_ticket_is_not_refused_for_what_was_left_out(
+    kind: str, price: str, world: World, trader: Client
+) -> None:
+    form = filled_in(trader, world, type=kind, price=price)
+    assert trader.post("/ticket/", form).status_code == 302
+
+
 def test_a_ticket_that_lay_too_long_is_not_sent_and_can_be_sent_again(
     world: World, trader: Client
 ) -> None:
