@@ -40,8 +40,11 @@ class LookSight:
     """One whole look. `began_ms` is a lower bound: the clock's uncertainty is subtracted."""
 
     began_ms: float
-    ended_ms: float
+    ended_ms: float  # an upper bound
     rungs: tuple[RungSight, ...]
+    # The same on our monotonic clock, which no re-read of the venue's clock can bend.
+    began_here_ms: float | None = None
+    ended_here_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def judge(looks: Sequence[LookSight], facts: Facts, profile: Profile) -> tuple[V
     whole = [look for look in valid if empty(look, profile)]
     for first in whole:
         for second in whole:
-            if second.began_ms >= first.ended_ms + profile.visibility_lag_ms:
+            if _apart(first, second, profile):
                 return (
                     Verdict.ABSENT,
                     "two whole looks after the expiry, a lag apart, found nothing",
@@ -95,6 +98,15 @@ def judge(looks: Sequence[LookSight], facts: Facts, profile: Profile) -> tuple[V
     if len(whole) < len(valid):
         return Verdict.INCONCLUSIVE, "a look after the expiry failed or was not whole"
     return Verdict.INCONCLUSIVE, "a second look is needed, a visibility lag after the first"
+
+
+def _apart(first: LookSight, second: LookSight, profile: Profile) -> bool:
+    """Whether the second began at least the venue's visibility lag after the end of the first."""
+    lag_ms = profile.visibility_lag_ms
+    here = True
+    if first.ended_here_ms is not None and second.began_here_ms is not None:
+        here = second.began_here_ms >= first.ended_here_ms + lag_ms
+    return here and second.began_ms >= first.ended_ms + lag_ms
 
 
 def no_proof_possible(facts: Facts, profile: Profile) -> str:
@@ -105,6 +117,8 @@ def no_proof_possible(facts: Facts, profile: Profile) -> str:
         return "the venue burns the ID of a failed request; a resend is impossible"
     if not profile.expiry or facts.last_expiry_ms is None:
         return "the venue honours no expiry; a late request can still arrive"
+    if not profile.whole_life:
+        return "no single look-up shows an order all its life; it could pass between two of them"
     if not _shows_cancelled(profile):
         return "only executions can be looked at; an order cancelled unfilled would not show"
     return ""

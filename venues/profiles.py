@@ -62,6 +62,9 @@ class Profile:
     max_expiry_ms: int = 60_000
     page_size: int = 500
     window_ms: int | None = None
+    # One rung shows an order from its acceptance to long after its end. Without such a rung an
+    # order may move from one list to the next between two questions, unseen by both.
+    whole_life: bool = False
     visibility_lag_ms: int = 3000
     clock_margin_ms: int = 500
     stream: bool = False
@@ -94,6 +97,9 @@ PROFILES: dict[str, Profile] = {
         # allOrders, myTrades: limit at most 1000; at most 24 hours between startTime and endTime.
         page_size=1000,
         window_ms=86_400_000,
+        # Query order by origClientOrderId and all orders know finished orders too (spot REST API:
+        # only what was cancelled or expired unfilled is archived, after 90 days).
+        whole_life=True,
         visibility_lag_ms=3000,
         stream=True,
         # rateLimits of exchangeInfo: 100 ORDERS per 10 s, 6,000 REQUEST_WEIGHT per minute.

@@ -51,7 +51,7 @@ def resume(market_id: int, *, actor: str, reason: str, at: datetime) -> Market:
         if doubtful := _doubtful(market):
             raise RefusedError(
                 f"{market.symbol} stays halted: unresolved {', '.join(doubtful)}. "
-                "Reconcile first, or give a verdict for each."
+                "Reconcile; it can be resumed when nothing is unresolved."
             )
         stamp = Stamp.new(actor, at)
         _move(market, Act.RESUMED, stamp, reason)

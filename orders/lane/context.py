@@ -80,6 +80,10 @@ class VenueClock:
         """A lower bound of the venue's clock."""
         return self.now_ms() - self._uncertainty_ms
 
+    def at_most_ms(self) -> float:
+        """An upper bound of the venue's clock."""
+        return self.now_ms() + self._uncertainty_ms
+
     def offset_ms(self, wall: datetime) -> float:
         """Venue clock minus the given reading of ours."""
         return self.now_ms() - wall.timestamp() * 1000

@@ -227,10 +227,13 @@ def _is_halted(intent_id: int) -> bool:
 
 async def look(lane: Lane, intent: Intent) -> Climb:
     """Climb every rung in order until one matches. The clock is compared first."""
-    if lane.venue_clock.age_s > 1.0:
+    compared = lane.venue_clock.age_s <= 1.0
+    if not compared:
         await lane.limiter.request()
-        await lane.learn_clock()
-    began = lane.venue_clock.at_least_ms()
+        compared = await lane.learn_clock()
+    # The venue's clock may have stepped: a look whose instant is not known proves nothing.
+    began = lane.venue_clock.at_least_ms() if compared else float("-inf")
+    began_here = lane.clock.monotonic() * 1000
     rungs: list[RungSight] = []
     evidence: list[dict[str, Any]] = []
     match, source = None, ""
@@ -241,7 +244,8 @@ async def look(lane: Lane, intent: Intent) -> Climb:
             break
         if sight.sight is Sight.FAILED:
             break  # the look is not whole any more: spare the venue the rest
-    seen = LookSight(began, lane.venue_clock.now_ms(), tuple(rungs))
+    ended, ended_here = lane.venue_clock.at_most_ms(), lane.clock.monotonic() * 1000
+    seen = LookSight(began, ended, tuple(rungs), began_here, ended_here)
     if match is None:
         return Climb(seen, evidence)
     return Climb(seen, evidence, match[0], match[1], source)

@@ -107,6 +107,20 @@ def test_where_only_executions_show_a_cancelled_order_cannot_be_excluded() -> No
     assert verdict(*looks, profile=profile) is Verdict.INCONCLUSIVE
 
 
+def test_without_a_rung_that_shows_an_orders_whole_life_there_is_no_proof() -> None:
+    assert (
+        verdict(FIRST, SECOND, profile=replace(BINANCE, whole_life=False)) is Verdict.INCONCLUSIVE
+    )
+
+
+def test_a_step_of_the_venues_clock_does_not_shorten_the_lag() -> None:
+    first = replace(FIRST, began_here_ms=0.0, ended_here_ms=50.0)
+    second = replace(SECOND, began_here_ms=60.0, ended_here_ms=100.0)
+    assert verdict(first, second) is Verdict.INCONCLUSIVE
+    lag = BINANCE.visibility_lag_ms
+    assert verdict(first, replace(second, began_here_ms=50.0 + lag)) is Verdict.ABSENT
+
+
 sights = st.sampled_from(list(Sight))
 any_look = st.builds(
     LookSight,

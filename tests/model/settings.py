@@ -32,7 +32,7 @@ class Rules:
     fence: bool = True  # a deposed lane cannot write to the journal
     # Not in the code yet; see docs/protocol.md, "Holes".
     first_look_waits_a_lag: bool = False  # where a finished order leaves the look-up by ID
-    former_owner_is_heard: bool = False  # its evidence counts as "known to exist" too
+    former_owner_is_heard: bool = True  # its evidence counts as "known to exist" too
     ladder_shows_ends: bool = False  # a look-up by ID counts for ends only where it keeps them
 
     def without(self, *names: str) -> Rules:
