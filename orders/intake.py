@@ -314,10 +314,8 @@ def _params(params: Mapping[str, Any]) -> dict[str, Any]:
             raise _invalid(
                 "params", f"{name!r} is the desk's to set; use the field of that meaning"
             )
-        if not isinstance(params[name], str | int | None):
-            raise _invalid(
-                "params", f"{name!r} must be text, a whole number, a truth value or null"
-            )
+        if not _exact(params[name]):
+            raise _invalid("params", f"{name!r} holds a fraction: write it as text")
     text = json.dumps(dict(params))
     if "\\u0000" in text:
         raise _invalid("params", "must not contain the character NUL")
@@ -325,6 +323,15 @@ def _params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _RESERVED = frozenset(name.replace("_", "") for name in RESERVED_PARAMS)
+
+
+def _exact(value: Any) -> bool:
+    """Whether every database gives it back as it was: fractions may come back as other numbers."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _exact(item) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_exact, value))
+    return isinstance(value, str | int | None)
 
 
 def _number(name: str, value: Decimal | str | int) -> str:

@@ -66,7 +66,7 @@ def test_resuming_while_something_is_unresolved_is_refused_and_names_it(
     page = answer.content.decode()
     assert answer.status_code == 409
     assert intent.client_order_id in page
-    assert "Reconcile first" in page
+    assert "can be resumed when nothing is unresolved" in page
     assert "I think it is fine" in page  # what was typed stays
     world.btc.refresh_from_db()
     assert world.btc.state == "HALTED"
