@@ -28,6 +28,7 @@ from orders.journal.lease import (
     set_limit,
     take,
     take_recovered,
+    younger_lane,
 )
 from orders.journal.markets import (
     Halt,
@@ -84,4 +85,5 @@ __all__ = [
     "to_look_for",
     "waiting",
     "writing",
+    "younger_lane",
 ]

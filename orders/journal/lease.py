@@ -107,6 +107,15 @@ def fair_share() -> int:
     return -(-accounts // max(1, lanes))
 
 
+def younger_lane(process: LaneProcess) -> bool:
+    """Whether a lane that started after this one is alive, and so will outlast it."""
+    seen = database_now() - timedelta(seconds=LEASE_S)
+    later = Q(started_at__gt=process.started_at) | Q(
+        started_at=process.started_at, owner__gt=process.owner
+    )
+    return LaneProcess.objects.filter(later, seen_at__gt=seen).exists()
+
+
 def forget_process(owner: str) -> None:
     """The lane has ended by itself."""
     LaneProcess.objects.filter(owner=owner).delete()

@@ -95,13 +95,15 @@ class Runner:
         watcher = self.make_watcher(lambda: _threadsafe(loop, self._woken))
         watcher.start()
         self.stop_signal.start(loop, self.stop)
-        loop.call_later(self.slice_s, self.stop, "slice over")
         renewing = asyncio.create_task(self._renew_forever())
         log.info("lane_started", owner=self.owner)
         try:
+            ends_at = self.clock.monotonic() + self.slice_s
             while not self._stop_reason:
                 await self._take_free()
                 await self._wait()
+                if self.clock.monotonic() >= ends_at and await self._may_end():
+                    self.stop("slice over")
             await self._hand_over()
         finally:
             renewing.cancel()
@@ -110,6 +112,16 @@ class Runner:
             await self._leases.run(partial(journal.forget_process, self.owner))
         log.info("lane_ended", owner=self.owner, reason=self._stop_reason)
         return self._stop_reason
+
+    async def _may_end(self) -> bool:
+        """A lane that holds accounts goes on until a younger one is there to take them."""
+        if not self._held:
+            return True
+        try:
+            return await self._leases.run(partial(journal.younger_lane, self._process))
+        except DatabaseError as error:
+            await self._database_lost("slice", error)
+            return False
 
     def stop(self, reason: str) -> None:
         """Stop claiming, drain, release, return."""

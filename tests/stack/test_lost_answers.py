@@ -166,8 +166,8 @@ def test_a14_a_definite_refusal_is_rejected_at_once(polled: Stack, symbol: str) 
     assert "insufficient balance" in intent["reason"]
     assert polled.states(name) == ["INTENT", "IN_FLIGHT", "REJECTED"]
     after = polled.venue.ledger(symbol=wire(symbol))["calls"]
-    looked = {call for call in after if call != "create" and after[call] != before.get(call)}
-    assert not looked & {"query", "open_orders", "all_orders", "trades"}
+    looked = {call for call in after if after[call] != before.get(call)}
+    assert not looked & {"query", "trades"}  # the regular sweep lists orders, whatever happens
     assert polled.posts(name) == 1
     polled.check(name)
 
