@@ -10,4 +10,7 @@ database   the journal on SQLite in memory, with faults at every commit
 world      one run: chaos first, then peace
 check      the ledger against the journal
 mutations  rules taken out, one at a time
+regressions  seeds that are kept
+search     the command: many seeds, one seed, one story
+speed      Django's repeated work done once
 """

@@ -104,7 +104,7 @@ def plan_of(seed: int) -> tuple[Plan, Random]:
         lanes=random.choice((1, 1, 2)),
         chaos_s=random.uniform(4.0, 7.0),
         decisions=random.randint(4, 9),
-        symbols=random.choice((1, 2, 4)),
+        symbols=random.choice((1, 1, 2, 4)),
         cancels=random.choice((0, 0, 1, 2)),
         halts=random.choice((0, 0, 0, 1)),
         offsets_s=(
@@ -124,7 +124,7 @@ def _profile(random: Random) -> Profile:
         expiry=random.random() < 0.75,
         used_id=random.choice(USED_IDS),
         visibility_lag_ms=random.randrange(300, 900),
-        clock_margin_ms=random.randrange(100, 300),
+        clock_margin_ms=random.randrange(60, 240),
         stream=random.random() < 0.5,
         page_size=2 if random.random() < 0.25 else 500,
         window_ms=random.choice((None, 86_400_000)),
@@ -136,7 +136,7 @@ def _rules(random: Random, profile: Profile) -> VenueRules:
     lists_closed = Rung.CLOSED_ORDERS in profile.ladder
     all_orders = lists_closed and random.random() < 0.8
     return VenueRules(
-        late_accept_s=random.choice((0.0, lag_s, lag_s)),
+        late_accept_s=random.choice((0.0, lag_s, lag_s, lag_s)),
         late_end_s=0.0 if all_orders else random.choice((0.0, lag_s)),
         late_trade_s=random.choice((0.0, lag_s)),
         forget_id_s=random.choice((None, 0.0, 0.0, 0.3)) if lists_closed else None,

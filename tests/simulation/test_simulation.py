@@ -1,4 +1,4 @@
-"""The search itself: a fixed number of seeds, exact replay, and the story of a run."""
+"""The search itself: a fixed number of seeds, exact replay, and rules that it misses when gone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.simulation.regressions import CAUGHT, REGRESSIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +47,21 @@ def test_a_seed_replays_exactly_whatever_the_order_of_hashes() -> None:
     ]
     assert len(set(digests[0])) == 4
     assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_a_seed_that_once_found_a_fault_passes(seed: int) -> None:
+    done = simulate("--seed", str(seed))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("rule", "seed"), CAUGHT.items())
+def test_a_rule_that_is_taken_out_is_missed(rule: str, seed: int) -> None:
+    """And with the rule the same seed passes, so that nothing else is what it notices."""
+    done = simulate("--seed", str(seed), "--mutation", rule)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"--seed {seed} --mutation {rule} --story" in done.stdout
+    assert simulate("--seed", str(seed)).returncode == 0
 
 
 def test_a_story_tells_what_happened_line_by_line() -> None:

@@ -147,7 +147,7 @@ class Venue:
     def _accept(self, spec: OrderSpec, client_order_id: str) -> VenueOrder:
         self._numbers += 1
         late_s = 0.0 if self.peace else self.random.uniform(0, self.rules.late_accept_s)
-        if self.random.random() < 0.5 and not self.peace:
+        if self.random.random() < 0.7 and not self.peace:
             late_s = self.rules.late_accept_s
         order = VenueOrder(
             venue_order_id=f"o{self._numbers}",
