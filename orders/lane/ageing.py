@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from orders import journal
 from orders.journal import AlertDraft, Halt, Window
 from orders.lane.context import Lane
-from orders.machine import AT_VENUE, IN_DOUBT, AlertState, MarketState, State
+from orders.machine import AT_VENUE, IN_DOUBT, AlertState, State
 from orders.models import Alert, Intent, Lease, Market
 
 EVERY_S = 1.0
@@ -34,11 +34,15 @@ def check(lane: Lane, now: datetime, limited_until: datetime | None) -> None:
         journal.claim(lane.hold, end, actor=lane.actor)
     since = now - timedelta(seconds=settings.ORDERDESK_DOUBT_S)
     drafts = [*_unbooked(lane, since), *_unseen(lane, since)]
-    for intent in _doubtful(lane, since):
-        if limited_until is not None:
-            drafts.append(_waits_for_limit(intent, limited_until))
-        elif intent.market.state == MarketState.OPEN:
-            journal.halt(_halt(intent), actor=lane.actor, at=now)
+    doubtful = _doubtful(lane, since)
+    if limited_until is not None:
+        drafts += [_waits_for_limit(intent, limited_until) for intent in doubtful]
+    elif lane.limited_until is None or lane.limited_until <= since:
+        # The cap counts from the end of a limit: while it lasted nobody could look.
+        told = _halted_for(lane)
+        for intent in doubtful:
+            if intent.pk not in told:
+                journal.halt(_halt(intent), actor=lane.actor, at=now)
     _tell(lane, drafts, now)
 
 
@@ -54,19 +58,24 @@ def _tell(lane: Lane, drafts: Iterable[AlertDraft], now: datetime) -> None:
 
 
 def _doubtful(lane: Lane, since: datetime) -> list[Intent]:
-    """In doubt since before then; a ban or a rate limit does not count against it."""
-    if lane.limited_until is not None and not lane.limited:
-        since = min(since, since - (lane.clock.now() - lane.limited_until))
-    rows = Intent.objects.filter(account=lane.account, state__in=IN_DOUBT, doubt_since__lte=since)
-    late = Intent.objects.filter(account=lane.account, state=State.IN_FLIGHT, claimed_at__lte=since)
-    return [*rows.select_related("market"), *late.select_related("market")]
+    """In doubt since before then."""
+    doubt = Q(state__in=IN_DOUBT, doubt_since__lte=since)
+    late = Q(state=State.IN_FLIGHT, claimed_at__lte=since)
+    return list(Intent.objects.filter(doubt | late, account=lane.account).order_by("pk"))
+
+
+def _halted_for(lane: Lane) -> set[int | None]:
+    """The intents of which people know already that they halted a market."""
+    rows = Alert.objects.filter(account=lane.account, kind="market_halted")
+    return set(rows.exclude(state=AlertState.RESOLVED).values_list("intent_id", flat=True))
 
 
 def _halt(intent: Intent) -> Halt:
+    lines = intent.transitions.filter(subject="intent").exclude(reason="").order_by("-seq")
+    why = lines.values_list("reason", flat=True).first() or "nothing was heard of it"
     return Halt(
         intent.market_id,
-        f"{intent.client_order_id} is unresolved for {settings.ORDERDESK_DOUBT_S} s: "
-        f"{intent.reason}",
+        f"{intent.client_order_id} is unresolved for {settings.ORDERDESK_DOUBT_S} s: {why}",
         kind="doubt",
         remedy="Compare the intent's evidence with the venue's own pages; the desk keeps "
         "looking. Resume when nothing is unresolved.",

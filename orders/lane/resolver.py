@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
-
-from django.conf import settings
 
 from orders import journal
 from orders.journal import Change, Halt
@@ -153,7 +150,7 @@ async def _absent(lane: Lane, intent: Intent, climb: Climb, why: str) -> None:
 
 
 async def _inconclusive(lane: Lane, intent: Intent, climb: Climb, why: str) -> None:
-    """Note the look. A failed one goes back to UNKNOWN; too long in doubt halts the market."""
+    """Note the look. A failed one goes back to UNKNOWN; `ageing` halts what lasts too long."""
     evidence = {"looks": climb.evidence}
     if climb.failed or no_proof_possible(facts_of(intent), lane.gateway.profile):
         change = Change(
@@ -165,27 +162,7 @@ async def _inconclusive(lane: Lane, intent: Intent, climb: Climb, why: str) -> N
         )
     else:
         change = Change(intent.pk, Note.LOOKED, reason=why, evidence=evidence)
-    await lane.recorder.write(change, halts=_overdue(lane, intent, why))
-
-
-def _overdue(lane: Lane, intent: Intent, why: str) -> list[Halt]:
-    """Halt when the cap is reached; a ban spends none of it."""
-    since = intent.doubt_since or intent.updated_at
-    if lane.limited_until is not None:
-        since = max(since, lane.limited_until)
-    cap_s = settings.ORDERDESK_DOUBT_S
-    if lane.clock.now() - since < timedelta(seconds=cap_s):
-        return []
-    return [
-        Halt(
-            intent.market_id,
-            f"{intent.client_order_id} is unresolved for {cap_s} s: {why}",
-            kind="doubt",
-            remedy="Compare the intent's evidence with the venue's own pages; the desk keeps "
-            "looking. Resume when nothing is unresolved.",
-            intent_id=intent.pk,
-        )
-    ]
+    await lane.recorder.write(change)
 
 
 def facts_of(intent: Intent) -> Facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import Message
@@ -140,13 +140,20 @@ class Stack:
         return intent
 
 
+@contextmanager
+def database_of(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """DATABASE_URL for a fixture's parameter: a new database, or None for the embedded one."""
+    if request.param == "sqlite":
+        yield None
+        return
+    with postgres.database(request.getfixturevalue("postgres_server")) as url:
+        yield url
+
+
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def running(request: pytest.FixtureRequest) -> Iterator[tuple[Desk, Simulator]]:
     with ExitStack() as stack:
-        url = None
-        if request.param == "postgresql":
-            server = request.getfixturevalue("postgres_server")
-            url = stack.enter_context(postgres.database(server))
+        url = stack.enter_context(database_of(request))
         venue = stack.enter_context(Simulator())
         desk = stack.enter_context(
             Desk(

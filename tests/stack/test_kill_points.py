@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from orders.lane.points import AFTER_SEND, BEFORE_SEND, POINTS, VARIABLE
-from tests.stack.conftest import EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack, wire
-from tests.support import postgres
+from tests.stack.conftest import EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack, database_of, wire
 from tests.support import simulator as faults
 from tests.support.desk import Desk, alive
 from tests.support.simulator import Simulator
@@ -45,10 +44,7 @@ def armed(
 ) -> Iterator[Armed]:
     folder = tmp_path_factory.mktemp("points")
     with ExitStack() as stack:
-        url = None
-        if request.param == "postgresql":
-            server = request.getfixturevalue("postgres_server")
-            url = stack.enter_context(postgres.database(server))
+        url = stack.enter_context(database_of(request))
         venue = stack.enter_context(Simulator())
         desk = stack.enter_context(
             Desk(
