@@ -14,10 +14,13 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from tests.support import postgres
+from tests.support import postgres, shared
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTEST = ("pytest", "-p", "no:cacheprovider")
@@ -32,6 +35,8 @@ class Part:
     name: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    # What must run meanwhile; it gives further variables.
+    around: Callable[[], AbstractContextManager[Mapping[str, str] | None]] = nullcontext
 
     @property
     def is_pytest(self) -> bool:
@@ -58,7 +63,13 @@ def parts(server_url: str) -> list[Part]:
             (*PYTEST, *in_process, *TWO_AT_A_TIME, "-m", "database"),
             {"DATABASE_URL": server_url},
         ),
-        Part("stack", (*PYTEST, "tests/stack", *TWO_AT_A_TIME)),
+        # These mostly wait for one desk, each in a market of its own.
+        Part(
+            "scenarios",
+            (*PYTEST, "tests/stack", "-m", "shared", "-n", "6", "--dist", "worksteal"),
+            around=partial(shared.desks, server_url),
+        ),
+        Part("stack", (*PYTEST, "tests/stack", "-m", "not shared", *TWO_AT_A_TIME)),
         Part("browser", (*PYTEST, "tests/browser")),
     ]
 
@@ -71,12 +82,13 @@ def run(part: Part, counts: Counter[str], scratch: Path) -> bool:
     if part.is_pytest:
         words.append(f"--junitxml={report}")
     started = time.monotonic()
-    done = subprocess.run(
-        [Path(sys.executable).with_name(program), *words],
-        cwd=ROOT,
-        env={**os.environ, **part.environment},
-        stdin=subprocess.DEVNULL,
-    )
+    with part.around() as meanwhile:
+        done = subprocess.run(
+            [Path(sys.executable).with_name(program), *words],
+            cwd=ROOT,
+            env={**os.environ, **part.environment, **(meanwhile or {})},
+            stdin=subprocess.DEVNULL,
+        )
     print(f"<== {part.name}: {time.monotonic() - started:.1f} s", flush=True)
     if part.is_pytest:
         _count(report, counts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import Message
-from itertools import count
+from itertools import count, cycle
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.support import postgres
+from tests.support import postgres, shared
 from tests.support.desk import Desk
 from tests.support.simulator import Simulator
 
@@ -25,7 +26,7 @@ TIMEOUT_MS = 1000
 EXPIRY_MS = 1500
 DOUBT_S = 10
 # The account "polled" does without the venue's pushes, so that doubt can be watched.
-SYMBOLS = [f"T{number:02}/USDT" for number in range(1, 41)]
+SYMBOLS = [f"T{number:02}/USDT" for number in range(1, 121)]
 ENDS = ("FILLED", "CANCELED", "REJECTED", "DENIED")
 
 
@@ -83,7 +84,7 @@ class Stack:
         body: dict[str, Any] = self.call("GET", f"intents/{name}").body
         return body
 
-    def wait(self, name: str, *states: str, within_s: float = 20) -> dict[str, Any]:
+    def wait(self, name: str, *states: str, within_s: float = 45) -> dict[str, Any]:
         """Wait for one of the states; for an end where none is named."""
         wanted = states or ENDS
 
@@ -141,6 +142,24 @@ class Stack:
 
 
 @contextmanager
+def scenarios(database_url: str | None) -> Iterator[tuple[Desk, Simulator]]:
+    """The desk and the venue that the scenarios of one database share."""
+    with (
+        Simulator() as venue,
+        Desk(
+            venue.url,
+            database_url=database_url,
+            accounts={"main": SYMBOLS[:60], "polled": SYMBOLS[60:]},
+            timeout_ms=TIMEOUT_MS,
+            request_expiry_ms=EXPIRY_MS,
+            environment={"ORDERDESK_DOUBT_S": str(DOUBT_S)},
+            each={"polled": {"stream": False}},
+        ) as desk,
+    ):
+        yield desk, venue
+
+
+@contextmanager
 def database_of(request: pytest.FixtureRequest) -> Iterator[str | None]:
     """DATABASE_URL for a fixture's parameter: a new database, or None for the embedded one."""
     if request.param == "sqlite":
@@ -152,46 +171,56 @@ def database_of(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def running(request: pytest.FixtureRequest) -> Iterator[tuple[Desk, Simulator]]:
-    with ExitStack() as stack:
-        url = stack.enter_context(database_of(request))
-        venue = stack.enter_context(Simulator())
-        desk = stack.enter_context(
-            Desk(
-                venue.url,
-                database_url=url,
-                accounts={"main": SYMBOLS[:20], "polled": SYMBOLS[20:]},
-                timeout_ms=TIMEOUT_MS,
-                request_expiry_ms=EXPIRY_MS,
-                environment={"ORDERDESK_DOUBT_S": str(DOUBT_S)},
-                each={"polled": {"stream": False}},
-            )
-        )
-        yield desk, venue
+    """Those that the whole part shares, where `python -m tests` started them; else its own."""
+    if found := os.environ.get(shared.variable(request.param)):
+        yield shared.attach(found)
+        return
+    with database_of(request) as url, scenarios(url) as both:
+        yield both
 
 
 @pytest.fixture
-def main(running: tuple[Desk, Simulator]) -> Iterator[Stack]:
-    yield from _stack(running, "main")
+def main(running: tuple[Desk, Simulator], symbol: str) -> Iterator[Stack]:
+    yield from _stack(running, "main", symbol)
 
 
 @pytest.fixture
-def polled(running: tuple[Desk, Simulator]) -> Iterator[Stack]:
-    yield from _stack(running, "polled")
+def polled(running: tuple[Desk, Simulator], symbol: str) -> Iterator[Stack]:
+    yield from _stack(running, "polled", symbol)
 
 
-def _stack(running: tuple[Desk, Simulator], account: str) -> Iterator[Stack]:
+def _stack(running: tuple[Desk, Simulator], account: str, symbol: str) -> Iterator[Stack]:
     desk, venue = running
-    stack = Stack(desk, venue, account)
-    yield stack
-    venue.clear_faults()
+    yield Stack(desk, venue, account)
+    venue.clear_faults(wire(symbol))
 
 
-_main, _polled = iter(SYMBOLS[:20] * 10), iter(SYMBOLS[20:] * 10)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What only uses a market of its own may run beside others on the same desk."""
+    for item in items:
+        if {"main", "polled"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.shared)
+
+
+def _mine(symbols: list[str]) -> Iterator[str]:
+    """The markets of this worker, over and over: no other test uses them at the same time."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return cycle(symbols[number::workers])
+
+
+_main, _polled = _mine(SYMBOLS[:60]), _mine(SYMBOLS[60:])
 
 
 @pytest.fixture
 def symbol(request: pytest.FixtureRequest) -> str:
     """A market that no other test uses at the same time."""
+    return next(_polled if "polled" in request.fixturenames else _main)
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, symbol: str) -> str:
+    """A second one, of the same account."""
     return next(_polled if "polled" in request.fixturenames else _main)
 
 

@@ -103,8 +103,9 @@ def test_b8_failed_look_ups_never_count_as_not_found(polled: Stack, symbol: str)
     polled.wait(after, "FILLED")
 
 
-def test_doubt_in_one_market_leaves_the_others_alone(polled: Stack, symbol: str) -> None:
-    other = next(row for row in ("T21/USDT", "T22/USDT") if row != symbol)
+def test_doubt_in_one_market_leaves_the_others_alone(
+    polled: Stack, symbol: str, other: str
+) -> None:
     polled.venue.faults(faults.dropped_before(symbol=wire(symbol)))
     doubtful = polled.submit(symbol)
     polled.wait(doubtful, "UNKNOWN", "RECONCILING")

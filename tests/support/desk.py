@@ -80,6 +80,16 @@ class Desk:
         if not database_url:
             self.environment.pop("DATABASE_URL", None)
 
+    @classmethod
+    def attached(
+        cls, data: str, url: str, environment: dict[str, str], tokens: dict[str, str]
+    ) -> Self:
+        """One that runs already; whoever started it stops it."""
+        self = cls.__new__(cls)
+        self.data, self.url, self.process = Path(data), url, None
+        self.environment, self._tokens = environment, tokens
+        return self
+
     def __enter__(self) -> Self:
         try:
             self.start()

@@ -70,9 +70,20 @@ class Simulator:
         """The plan, with `seen` and `hits` of each fault."""
         return list(self._call("GET", "/_faults")["faults"])
 
-    def clear_faults(self) -> None:
-        """Remove every fault, and end a rate limit and a silence that are going on."""
-        self._call("DELETE", "/_faults")
+    def clear_faults(self, symbol: str | None = None) -> None:
+        """Remove every fault, and end a rate limit and a silence that are going on.
+
+        With a symbol only the faults that match it.
+        """
+        self._call("DELETE", "/_faults" + (f"?symbol={symbol}" if symbol else ""))
+
+    @classmethod
+    def attached(cls, url: str) -> Self:
+        """One that runs already; whoever started it stops it."""
+        self = cls.__new__(cls)
+        self.url = url
+        self.port = int(url.rpartition(":")[2])
+        return self
 
     def ledger(
         self, client_order_id: str | None = None, symbol: str | None = None

@@ -93,6 +93,9 @@ def _hide_existing(state: State, fault: Fault) -> None:
 
 
 async def _faults_cleared(state: State, request: web.BaseRequest) -> Any:
+    if "symbol" in request.query:
+        state.plan.clear(_listed(state, fields.symbol(request.query["symbol"], "symbol")))
+        return await _faults_shown(state, request)
     state.plan.clear()
     state.limited_until_s = 0.0
     state.streams.silence(0.0)

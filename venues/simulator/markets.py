@@ -30,8 +30,8 @@ NAMED: dict[str, tuple[str, str, str]] = {
     "APT": ("7", "0.001", "0.01"),
     "ARB": ("0.8", "0.0001", "0.1"),
 }
-GENERIC = ("100", "0.01", "0.0001")  # T01USDT .. T40USDT
-GENERIC_COUNT = 40
+GENERIC = ("100", "0.01", "0.0001")  # T01USDT .. T120USDT
+GENERIC_COUNT = 120
 QUOTE = "USDT"
 LEVEL_NOTIONAL = Decimal(25_000)  # about what one price level of the book holds, in quote
 
