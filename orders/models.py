@@ -18,6 +18,7 @@ from orders.fields import ExactDecimalField
 from orders.machine import (
     ACTIVE,
     IN_DOUBT,
+    TERMINAL,
     Act,
     AlertState,
     Event,
@@ -162,6 +163,8 @@ class Intent(models.Model):
     cancel_requested_by = models.CharField(max_length=200, blank=True)
     orphan = models.BooleanField(default=False)  # the venue had it before the journal did
     cleared_at = models.DateTimeField(null=True, blank=True)  # proven absent before a first send
+    # When it ended, while something of it may still arrive; null: nothing can.
+    watched_since = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -169,6 +172,11 @@ class Intent(models.Model):
                 fields=["account", "client_order_id"], name="intent_client_order_id_once"
             ),
             models.UniqueConstraint(fields=["account", "decision_key"], name="intent_key_once"),
+            models.UniqueConstraint(
+                fields=["market", "venue_order_id"],
+                condition=~Q(venue_order_id=""),
+                name="intent_venue_order_once",
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=[state.value for state in State]), name="intent_state_known"
             ),
@@ -186,6 +194,11 @@ class Intent(models.Model):
                 condition=~Q(state=State.FILLED.value) | Q(filled=F("venue_filled")),
                 name="intent_filled_is_booked",
             ),
+            models.CheckConstraint(
+                condition=Q(watched_since__isnull=True)
+                | Q(state__in=sorted(state.value for state in TERMINAL)),
+                name="intent_watched_has_ended",
+            ),
         ]
         indexes = [
             models.Index(
@@ -197,6 +210,11 @@ class Intent(models.Model):
                 fields=["market"],
                 name="intent_doubt",
                 condition=Q(state__in=sorted(state.value for state in IN_DOUBT)),
+            ),
+            models.Index(
+                fields=["account", "watched_since"],
+                name="intent_watched",
+                condition=Q(watched_since__isnull=False),
             ),
             models.Index(fields=["market", "-id"], name="intent_of_market"),
             models.Index(fields=["strategy", "-id"], name="intent_of_strategy"),

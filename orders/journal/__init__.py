@@ -38,11 +38,13 @@ from orders.journal.markets import (
     resume,
 )
 from orders.journal.record import Done, record
-from orders.journal.restored import Orphan, adopt, clear, mark_restored
+from orders.journal.restored import SECOND, Orphan, adopt, clear, mark_restored
+from orders.journal.watch import unwatch, watched
 from orders.journal.writing import database_now, writing
 
 __all__ = [
     "LEASE_S",
+    "SECOND",
     "Admission",
     "AlertDraft",
     "AlertGoneError",
@@ -83,7 +85,9 @@ __all__ = [
     "take",
     "take_recovered",
     "to_look_for",
+    "unwatch",
     "waiting",
+    "watched",
     "writing",
     "younger_lane",
 ]

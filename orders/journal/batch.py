@@ -9,7 +9,7 @@ from typing import Any
 
 from orders.journal import entries
 from orders.journal.entries import Stamp
-from orders.machine import AT_VENUE, IN_DOUBT, Event, Note, State, next_state
+from orders.machine import AT_VENUE, IN_DOUBT, TERMINAL, Event, Note, State, next_state
 from orders.models import Fill, Intent, Market, Transition
 from venues.gateway import TradeReport
 
@@ -187,7 +187,15 @@ def _consequences(
         changed["doubt_since"] = at
     if after not in IN_DOUBT and before in IN_DOUBT:
         changed["doubt_since"] = None
+    if after in TERMINAL or before in TERMINAL:
+        changed["watched_since"] = at if _may_still_come(intent, after) else None
     return changed
+
+
+def _may_still_come(intent: Intent, after: State) -> bool:
+    """Whether an order or a fill may show up after this end: it was sent, and not all executed."""
+    ended_short = after in TERMINAL - {State.FILLED} and intent.filled < intent.quantity
+    return ended_short and bool(intent.attempt or intent.venue_order_id)
 
 
 def _check_end(intent: Intent, event: Event | Note, before: str) -> None:

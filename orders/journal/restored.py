@@ -25,15 +25,20 @@ from venues.gateway import OrderReport
 
 EPOCH_JUMP = 1_000_000
 STRATEGY = "(orphan)"
+SECOND = "-"  # in the name of a further venue order under one of our IDs; no such ID contains it
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """An order at the venue with the desk's prefix that the journal lacks."""
+    """An order at the venue with the desk's prefix that the journal lacks.
+
+    `second`: the journal has another venue order under its client order ID.
+    """
 
     market_id: int
     report: OrderReport
     evidence: Mapping[str, Any]
+    second: bool = False
 
 
 def mark_restored(account_id: int, *, actor: str, at: datetime, reason: str) -> Account:
@@ -62,9 +67,7 @@ def adopt(orphan: Orphan, *, hold: Hold, actor: str, at: datetime) -> Intent:
             .select_related("account")
             .get(pk=orphan.market_id)
         )
-        existing = Intent.objects.filter(
-            account_id=market.account_id, client_order_id=orphan.report.client_order_id
-        ).first()
+        existing = _existing(orphan, market)
         if existing is not None:
             return existing
         intent = _row(orphan, market, stamp)
@@ -76,16 +79,48 @@ def adopt(orphan: Orphan, *, hold: Hold, actor: str, at: datetime) -> Intent:
         columns = {"venue_order_id": orphan.report.venue_order_id}
         batch.apply(intent, Event.FOUND, reason=reason, evidence=orphan.evidence, columns=columns)
         batch.flush()
-        halt = Halt(
-            market.pk,
-            f"{intent.client_order_id} is at the venue but was not in the journal",
-            kind="orphan",
-            remedy="Was the journal restored from a backup, or does a second desk use this "
-            "account? Watch or cancel the order, then resume.",
+        put_halt(market, _halt(orphan, intent), stamp)
+        return intent
+
+
+def _existing(orphan: Orphan, market: Market) -> Intent | None:
+    rows = Intent.objects.filter(account_id=market.account_id)
+    if orphan.second:
+        order = orphan.report.venue_order_id
+        return rows.filter(market=market, venue_order_id=order).first()
+    return rows.filter(client_order_id=orphan.report.client_order_id).first()
+
+
+def _halt(orphan: Orphan, intent: Intent) -> Halt:
+    if orphan.second:
+        return Halt(
+            intent.market_id,
+            f"{intent.client_order_id} is a further venue order, {intent.venue_order_id}, with "
+            f"the client order ID {orphan.report.client_order_id}",
+            kind="two orders",
+            remedy="Does somebody else use this account? Watch or cancel one of the two orders "
+            "(each has a page of its own), then resume.",
             intent_id=intent.pk,
         )
-        put_halt(market, halt, stamp)
-        return intent
+    return Halt(
+        intent.market_id,
+        f"{intent.client_order_id} is at the venue but was not in the journal",
+        kind="orphan",
+        remedy="Was the journal restored from a backup, or does a second desk use this "
+        "account? Watch or cancel the order, then resume.",
+        intent_id=intent.pk,
+    )
+
+
+def _name(orphan: Orphan, market: Market) -> str:
+    """Its client order ID; a further order under that ID is numbered: name-2, name-3."""
+    name = orphan.report.client_order_id
+    if not orphan.second:
+        return name
+    further = Intent.objects.filter(
+        account_id=market.account_id, client_order_id__startswith=f"{name}{SECOND}"
+    )
+    return f"{name}{SECOND}{further.count() + 2}"
 
 
 def clear(
@@ -138,7 +173,7 @@ def _order(intent: Intent) -> tuple[int, str, Decimal]:
 
 
 def _row(orphan: Orphan, market: Market, stamp: Stamp) -> Intent:
-    report = orphan.report
+    report, name = orphan.report, _name(orphan, market)
     return Intent(
         account_id=market.account_id,
         market=market,
@@ -150,8 +185,8 @@ def _row(orphan: Orphan, market: Market, stamp: Stamp) -> Intent:
         price=report.average_price,
         decided_at=stamp.at,
         valid_until=stamp.at,
-        decision_key=f"orphan:{report.client_order_id}",
-        client_order_id=report.client_order_id,
+        decision_key=f"orphan:{name}",
+        client_order_id=name,
         state=next_state(None, Event.SUBMITTED).value,
         admitted_as=State.INTENT.value,
         submitted_by=stamp.actor,

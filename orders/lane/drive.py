@@ -17,6 +17,7 @@ from orders.lane.connect import connect
 from orders.lane.context import Lane, log
 from orders.lane.recorder import GroupRecorder
 from orders.lane.sweep import Sweeper
+from orders.lane.watch import Watch
 from orders.machine import ACTIVE, IN_DOUBT, Event, State
 from orders.models import Intent, Market
 
@@ -40,6 +41,7 @@ class Drive:
         lane.recorder = self.recorder
         self.tracker = tracker.Tracker(lane)
         self.sweeper = Sweeper(lane)
+        self.watch = Watch(lane, self.sweeper)
         self._recovery_due = recovery_due
         self._resolving: dict[int, asyncio.Task[None]] = {}
         self._looked_at: dict[int, datetime] = {}
@@ -60,6 +62,7 @@ class Drive:
             self._keep_up(partial(tracker.listen, self.lane), "stream")
             self._keep_up(self.tracker.run, "track")
             self._keep_up(self.sweeper.run, "sweep")
+            self._keep_up(self.watch.run, "watch")
             self._keep_up(self._keep_clock, "clock")
             await self._pump()
             return await self._drain()

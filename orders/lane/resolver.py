@@ -117,7 +117,7 @@ async def _decide(lane: Lane, intent: Intent, climb: Climb, episode: Episode) ->
     if climb.match is not None:
         seen = sighting(climb.match, climb.source, climb.match_evidence)
         await absorb(lane, intent.pk, seen)
-        return True
+        return not await _still_in_doubt(lane, intent.pk, climb, episode)
     episode.looks.append(climb.sight)
     episode.tries += 1
     current = lane.book.get(intent.pk)
@@ -129,6 +129,16 @@ async def _decide(lane: Lane, intent: Intent, climb: Climb, episode: Episode) ->
         return True
     await _inconclusive(lane, current, climb, why)
     return False
+
+
+async def _still_in_doubt(lane: Lane, intent_id: int, climb: Climb, episode: Episode) -> bool:
+    """Whether what was met could not be adopted: it belongs to another intent."""
+    current = lane.book.get(intent_id)
+    if current is None or State(current.state) not in IN_DOUBT:
+        return False
+    episode.tries += 1
+    await _inconclusive(lane, current, climb, "the order that was met belongs to another intent")
+    return True
 
 
 async def _absent(lane: Lane, intent: Intent, climb: Climb, why: str) -> None:

@@ -64,20 +64,26 @@ class Sweeper:
         await self.lane.database.run(lambda: journal.look_over(self.lane.hold, market.pk, at=at))
         return True
 
-    async def sweep(self, market: Market, *, everything: bool = False) -> bool:
+    async def sweep(
+        self, market: Market, *, everything: bool = False, since_ms: int | None = None
+    ) -> bool:
         """Compare one market's recent orders with the journal.
 
-        With `everything`, orders that are being followed are digested too: that is recovery in
-        bulk. False where the venue did not tell. Raises LeaseLostError after an orphan was found:
-        the journal may have come from a backup, so the account starts over with a recovery.
+        `since_ms`: of an age of the caller's choice, on the venue's clock. With `everything`,
+        orders that are being followed are digested too: that is recovery in bulk. False where the
+        venue did not tell. Raises LeaseLostError after an orphan was found: the journal may have
+        come from a backup, so the account starts over with a recovery.
         """
         began_ms = int(self.lane.venue_clock.now_ms())
-        since_ms = self.since_ms.get(market.pk, began_ms - BACK_MS)
+        chosen = since_ms is not None
+        if since_ms is None:
+            since_ms = self.since_ms.get(market.pk, began_ms - BACK_MS)
         rungs = [r for r in (Rung.OPEN_ORDERS, Rung.CLOSED_ORDERS) if r in self._ladder]
         for rung in rungs:
             if not await self._sweep_rung(market, rung, since_ms, everything):
                 return False
-        self.since_ms[market.pk] = began_ms - OVERLAP_MS
+        if not chosen:
+            self.since_ms[market.pk] = began_ms - OVERLAP_MS
         return True
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from orders.journal import Change, Halt, LeaseLostError
 from orders.lane.absorb import absorb, by_client_id, is_ours, sighting
 from orders.lane.context import Lane, log
-from orders.machine import AT_VENUE, Event, Note
+from orders.machine import AT_VENUE, IN_DOUBT, Event, Note, State
 from orders.models import Intent
 from venues.profiles import Rung
 
@@ -16,7 +16,7 @@ TICK_S = 0.1
 POLL_S = 1.0  # per symbol with something at the venue
 SYMBOLS_PER_S = 5.0  # the most that polling asks for
 MISSES = 3
-CANCEL_BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 60.0)  # the last is repeated
+CANCEL_BACKOFF_S = (0.0, 1.0, 2.0, 3.0, 5.0, 5.0, 5.0, 60.0)  # the last is repeated
 CANCEL_HALT_TRIES = 7
 
 
@@ -27,7 +27,8 @@ class Tracker:
     lane: Lane
     polled_at: dict[str, float] = field(default_factory=dict)
     missed: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    canceled_at: dict[int, tuple[int, float]] = field(default_factory=dict)  # tries, last
+    # By intent, and whether it was in doubt: how often a cancel was sent, and when last.
+    canceled_at: dict[tuple[int, bool], tuple[int, float]] = field(default_factory=dict)
 
     async def run(self) -> None:
         while True:
@@ -39,6 +40,7 @@ class Tracker:
         by_symbol: dict[str, list[Intent]] = defaultdict(list)
         for intent in self.lane.book.having(*AT_VENUE):
             by_symbol[intent.symbol].append(intent)
+        for intent in self.lane.book.having(*AT_VENUE, *IN_DOUBT):
             if self._cancel_due(intent):
                 await self._cancel(intent)
         every_s = max(POLL_S, len(by_symbol) / SYMBOLS_PER_S)
@@ -108,14 +110,18 @@ class Tracker:
     def _cancel_due(self, intent: Intent) -> bool:
         if intent.cancel_requested_at is None or self.lane.limited:
             return False
-        tries, last = self.canceled_at.get(intent.pk, (0, 0.0))
+        tries, last = self.canceled_at.get(_cancel_key(intent), (0, 0.0))
         wait_s = CANCEL_BACKOFF_S[min(tries, len(CANCEL_BACKOFF_S) - 1)]
         return self.lane.clock.monotonic() - last >= wait_s
 
     async def _cancel(self, intent: Intent) -> None:
-        """Send a cancel; the state follows what the venue then shows."""
-        tries, _ = self.canceled_at.get(intent.pk, (0, 0.0))
-        self.canceled_at[intent.pk] = (tries + 1, self.lane.clock.monotonic())
+        """Send a cancel; the state follows what the venue then shows.
+
+        In doubt it goes by our ID, and only what it meets counts: "unknown order" proves nothing.
+        """
+        key = _cancel_key(intent)
+        tries, _ = self.canceled_at.get(key, (0, 0.0))
+        self.canceled_at[key] = (tries + 1, self.lane.clock.monotonic())
         await self.lane.limiter.request()
         answer = await self.lane.gateway.cancel(
             intent.symbol, intent.client_order_id, intent.venue_order_id or None
@@ -136,10 +142,14 @@ class Tracker:
 
     def _not_canceled(self, intent: Intent, tries: int, message: str) -> list[Halt]:
         """A cancel that leads nowhere is a person's matter; it goes on, slowly."""
-        if tries != CANCEL_HALT_TRIES:
+        if tries != CANCEL_HALT_TRIES or State(intent.state) in IN_DOUBT:  # doubt has its own end
             return []
         reason = f"the cancel of {intent.client_order_id} came to nothing {tries} times: {message}"
         return [Halt(intent.market_id, reason, kind="cancel", intent_id=intent.pk)]
+
+
+def _cancel_key(intent: Intent) -> tuple[int, bool]:
+    return intent.pk, State(intent.state) in IN_DOUBT
 
 
 async def listen(lane: Lane) -> None:

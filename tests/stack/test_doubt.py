@@ -128,42 +128,6 @@ def test_a_reconcile_by_hand_looks_at_once(polled: Stack, symbol: str) -> None:
     polled.check(name)
 
 
-def test_c1_a_silent_stream_hides_no_fill(main: Stack, symbol: str) -> None:
-    silence: dict[str, Any] = {"stream_silence": {"for_s": 3}}
-    main.venue.faults(faults.fault("create", action=silence, symbol=wire(symbol)))
-    name = main.submit(symbol, type="limit", price="90")
-    main.wait(name, "LIVE")
-    main.venue.fill(wire(symbol), client_order_id=name)
-    main.wait(name, "FILLED")
-    main.check(name)
-
-
-def test_c3_a_fill_that_comes_twice_is_booked_once(main: Stack, symbol: str) -> None:
-    twice: dict[str, Any] = {"stream_duplicate": True}
-    main.venue.faults(faults.fault(None, action=twice, symbol=wire(symbol), times=None))
-    before = main.market(symbol)["position"]
-    name = main.submit(symbol, type="limit", price="90")
-    main.wait(name, "LIVE")
-    main.venue.fill(wire(symbol), client_order_id=name, quantity="0.4")
-    main.venue.fill(wire(symbol), client_order_id=name, quantity="0.6")
-    intent = main.wait(name, "FILLED")
-    assert len(intent["fills"]) == 2
-    assert float(main.market(symbol)["position"]) - float(before) == pytest.approx(1.0)
-    main.check(name)
-
-
-def test_d1_a_fill_on_the_way_of_a_cancel_is_filled(main: Stack, symbol: str) -> None:
-    name = main.submit(symbol, type="limit", price="90")
-    main.wait(name, "LIVE")
-    late: dict[str, Any] = {"delay_before_ms": 700}
-    main.venue.faults(faults.fault("cancel", action=late, symbol=wire(symbol)))
-    assert main.call("POST", f"intents/{name}/cancel").status == 202
-    main.venue.fill(wire(symbol), client_order_id=name)
-    main.wait(name, "FILLED")
-    assert main.posts(name) == 1
-    main.check(name)
-
-
 def test_e3_a_duplicate_answer_proves_that_the_order_exists(polled: Stack, symbol: str) -> None:
     polled.venue.faults(
         faults.dropped_before(symbol=wire(symbol), ordinal=1),

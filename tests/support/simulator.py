@@ -108,11 +108,25 @@ class Simulator:
         client_order_id: str | None = None,
         order_id: int | None = None,
         quantity: str | None = None,
+        late: bool | None = None,
     ) -> dict[str, Any]:
-        """Fill a resting order, wholly or in part; returns the order as the ledger shows it."""
-        given = {"client_order_id": client_order_id, "order_id": order_id, "quantity": quantity}
+        """Fill a resting order, wholly or in part; returns the order as the ledger shows it.
+
+        With `late` one that has ended already.
+        """
+        given = {
+            "client_order_id": client_order_id,
+            "order_id": order_id,
+            "quantity": quantity,
+            "late": late,
+        }
         given = {key: value for key, value in given.items() if value is not None}
         return dict(self._call("POST", "/_fill", {"symbol": symbol, **given}))
+
+    def push(self, symbol: str, client_order_id: str, kind: str, status: str) -> None:
+        """Tell the streams of an open order something that is not so."""
+        told = {"client_order_id": client_order_id, "kind": kind, "status": status}
+        self._call("POST", "/_push", {"symbol": symbol, **told})
 
     def clock(self, offset_ms: float) -> None:
         """Move the venue's clock against ours."""

@@ -11,9 +11,10 @@ from aiohttp import web
 
 from venues.profiles import UsedId
 from venues.simulator import fields
-from venues.simulator.faults import Fault, hides_of
+from venues.simulator.faults import EVENT_KINDS, Fault, hides_of
 from venues.simulator.fields import FieldError
 from venues.simulator.ledger import order_json, text
+from venues.simulator.orders import Status
 
 if TYPE_CHECKING:
     from venues.simulator.orders import Order
@@ -143,27 +144,48 @@ async def _fill(state: State, request: web.BaseRequest) -> Any:
             "client_order_id": fields.string,
             "order_id": fields.count,
             "quantity": fields.amount,
+            "late": fields.flag,
         },
         required=("symbol",),
     )
     read = reader(await _body(request), "body")
-    order = _open_order(state, read)
+    late = read.get("late", False)
+    order = _named_order(state, read, ended=late)
     quantity = read.get("quantity", order.remaining)
-    if quantity > order.remaining:
+    if not 0 < quantity <= order.remaining:
         raise FieldError(f"body.quantity: the order has only {text(order.remaining)} left")
-    state.exchange.fill(order, quantity)
+    (state.exchange.fill_late if late else state.exchange.fill)(order, quantity)
     return order_json(order)
 
 
-def _open_order(state: State, read: dict[str, Any]) -> Order:
+def _named_order(state: State, read: dict[str, Any], *, ended: bool = False) -> Order:
+    """The newest that is open, or that has ended."""
     if ("client_order_id" in read) == ("order_id" in read):
         raise FieldError("body: needs client_order_id or order_id, one of them")
-    for order in state.exchange.open_orders(_listed(state, read["symbol"])):
-        if read.get("order_id") == order.order_id:
+    for order in reversed(state.exchange.orders_of(_listed(state, read["symbol"]))):
+        named = read.get("order_id") == order.order_id
+        named = named or read.get("client_order_id") == order.client_order_id
+        if named and order.is_open != ended:
             return order
-        if read.get("client_order_id") == order.client_order_id:
-            return order
-    raise FieldError("body.client_order_id or order_id: names no open order of this symbol")
+    what = "ended" if ended else "open"
+    raise FieldError(f"body.client_order_id or order_id: names no {what} order of this symbol")
+
+
+async def _push(state: State, request: web.BaseRequest) -> Any:
+    reader = fields.record(
+        {
+            "symbol": fields.symbol,
+            "client_order_id": fields.string,
+            "order_id": fields.count,
+            "kind": fields.one_of(*EVENT_KINDS),
+            "status": fields.one_of(*(status.value for status in Status)),
+        },
+        required=("symbol", "kind", "status"),
+    )
+    read = reader(await _body(request), "body")
+    order = _named_order(state, read)
+    state.exchange.push(order, read["kind"], Status(read["status"]))
+    return order_json(order)
 
 
 async def _clock(state: State, request: web.BaseRequest) -> Any:
@@ -190,6 +212,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("POST", "/_reset"): _reset,
     ("POST", "/_price"): _price,
     ("POST", "/_fill"): _fill,
+    ("POST", "/_push"): _push,
     ("POST", "/_clock"): _clock,
     ("POST", "/_rules"): _rules,
 }

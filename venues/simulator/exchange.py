@@ -238,6 +238,25 @@ class Exchange:
         price = order.price if order.price is not None else self.quotes[order.symbol].last
         self._execute(self.market(order.symbol), order, price, quantity, maker=True)
 
+    def fill_late(self, order: Order, quantity: Decimal) -> None:
+        """Execute part of what an ended order left, as a venue does that had not told all yet."""
+        still_open = self._open[order.symbol]
+        assert order.order_id not in still_open, f"order {order.order_id} is {order.status}"
+        assert ZERO < quantity <= order.remaining, f"only {order.remaining} is left"
+        ended, market = order.status, self.market(order.symbol)
+        price = order.price if order.price is not None else self.quotes[order.symbol].last
+        amount = price * quantity if order.side == "BUY" else quantity
+        self.balances.lock(self._pays(market, order), amount)
+        order.locked += amount
+        still_open[order.order_id] = order
+        self._execute(market, order, price, quantity, maker=True)
+        if order.order_id in still_open:
+            self._finish(market, order, ended)
+
+    def push(self, order: Order, kind: str, says: Status) -> None:
+        """Tell the streams of an order what is not, or not yet, so."""
+        self._emit(kind, order, says=says)
+
     def set_price(self, symbol: str, price: Decimal) -> None:
         """Move the price; every resting order that it crosses fills one level's quantity."""
         market = self.market(symbol)
@@ -311,9 +330,10 @@ class Exchange:
         execution: Execution | None = None,
         cancel_id: str = "",
         reason: Reason | None = None,
+        says: Status | None = None,
     ) -> None:
         if self.listeners:
-            event = Event(kind, order, self.clock.now_ms(), execution, cancel_id, reason)
+            event = Event(kind, order, self.clock.now_ms(), execution, cancel_id, reason, says)
             for listener in self.listeners:
                 listener(event)
 

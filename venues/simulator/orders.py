@@ -142,3 +142,4 @@ class Event:
     execution: Execution | None = None
     cancel_id: str = ""  # the client ID of the cancel request
     reason: Reason | None = None  # of a REJECTED
+    says: Status | None = None  # instead of the order's own status

@@ -134,7 +134,7 @@ def render(event: Event) -> str:
         "g": -1,
         "C": order.client_order_id if event.cancel_id else "",
         "x": event.kind,
-        "X": order.status.value,
+        "X": (event.says or order.status).value,
         "r": _reject_word(event.reason),
         "i": order.order_id,
         "l": money(last),
