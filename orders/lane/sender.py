@@ -31,6 +31,10 @@ async def send(lane: Lane, intent: Intent, window: Window) -> None:
         answer = await lane.gateway.place(_spec(intent), permit)
     points.reach(points.AFTER_SEND)
     lane.note_limit(answer.limited_until_desk_ms)
+    if answer.outcome is Outcome.NOT_PLACED and answer.evidence.sent and not lane.limited:
+        # Refused for its age, maybe: the venue's clock may have stepped since it was read.
+        await lane.limiter.request()
+        await lane.learn_clock()
     await digest(lane, intent, answer)
     await lane.heed(answer.limited_until_desk_ms)
 

@@ -138,3 +138,33 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
                     f"PostgreSQL did not start: {error}\n{log.read_text()}"
                 ) from error
             time.sleep(0.05)
+
+
+def pids(url: str) -> list[int]:
+    """All processes of the server at this address."""
+    port = url.rpartition(":")[2].split("/")[0]
+    leaders = [
+        int(folder.name)
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdigit() and f"port={port}".encode() in _words(folder)
+    ]
+    children = [
+        int(folder.name)
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdigit() and _parent(folder) in leaders
+    ]
+    return [*leaders, *children]
+
+
+def _words(folder: Path) -> list[bytes]:
+    try:
+        return (folder / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _parent(folder: Path) -> int:
+    try:
+        return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
