@@ -33,7 +33,7 @@ hold, _ = journal.take(account.pk, owner="lane-1", at=SYSTEM.now())
 recovered(hold)
 window = Window(limit=100, at=SYSTEM.now(), offset_ms=0, expiry_ms=3000, timeout_ms=5000)
 for intent in journal.claim(hold, window, actor="lane:lane-1").intents:
-    changes = [Change(intent.pk, Event.ACCEPTED, columns={"venue_order_id": "1"})]
+    changes = [Change(intent.pk, Event.ACCEPTED, columns={"venue_order_id": str(intent.pk)})]
     journal.record(changes, actor="lane:lane-1", at=SYSTEM.now(), hold=hold)
 journal.release(hold, clean=True, at=SYSTEM.now())
 """
