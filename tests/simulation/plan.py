@@ -160,7 +160,7 @@ def _profile(random: Random, theme: str) -> Profile:
         used_id=random.choice(USED_IDS),
         visibility_lag_ms=random.randrange(200, 600),
         clock_margin_ms=random.randrange(60, 240),
-        stream=theme != "moving orders" and random.random() < 0.5,
+        stream=theme not in ("moving orders", "slow refusals") and random.random() < 0.5,
         page_size=2 if random.random() < 0.25 else 500,
         window_ms=random.choice((None, 86_400_000)),
     )

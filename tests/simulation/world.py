@@ -35,6 +35,8 @@ _KNOWN = (
     "SELECT client_order_id FROM orders_intent WHERE known"
     f" AND state IN ({', '.join(repr(state.value) for state in sorted(ACTIVE))})"
 )
+# Where nothing can be proven after a backup, what waits ends with its validity only.
+_VALID_FOR_S = {"backup": (3, 5, 8), "slow refusals": (20, 60)}
 Line = tuple[float, str, str]  # true time, who, what
 PEACE_S = 60.0  # the longest that everything may take to end once faults have stopped
 SETTLE_S = 0.5
@@ -303,10 +305,7 @@ class World:
     def _plan_people(self) -> None:
         random, plan = self.random, self.plan
         for number in range(plan.decisions):
-            least, share = {"late owners": (0.2, 0.9), "slow refusals": (2.0, 0.6)}.get(
-                plan.theme, (0.2, 0.5)
-            )
-            at = random.uniform(least, plan.chaos_s * share)
+            at = random.uniform(*self._when(plan))
             self.loop.later(at, self._decide, number)
         for _ in range(plan.cancels):
             self.loop.later(random.uniform(0.5, plan.chaos_s), self._cancel)
@@ -314,6 +313,12 @@ class World:
             self.loop.later(random.uniform(0.5, plan.chaos_s), self._halt)
         if random.random() < 0.2:
             self.loop.later(random.uniform(1.0, plan.chaos_s), self._reconcile)
+
+    def _when(self, plan: Plan) -> tuple[float, float]:
+        """When people decide: most themes need time for what comes of it."""
+        if plan.theme == "slow refusals":  # shortly before the owner's lease is over
+            return 3.0, 3.6
+        return 0.2, plan.chaos_s * (0.9 if plan.theme == "late owners" else 0.5)
 
     def _decide(self, number: int) -> None:
         random = self.random
@@ -331,10 +336,7 @@ class World:
             time_in_force="IOC" if kind == "ioc" else None,
             decided_at=self.hosts[0].now() - timedelta(milliseconds=random.randrange(300)),
             key=f"k{number}" if random.random() < 0.5 else "",
-            # Where nothing can be proven after a backup, what waits ends with its validity only.
-            valid_for_s=random.choice(
-                (3, 5, 8) if self.plan.theme == "backup" else (3, 10, 20, 60)
-            ),
+            valid_for_s=random.choice(_VALID_FOR_S.get(self.plan.theme, (3, 10, 20, 60))),
         )
         self._submit(decision)
         for _ in range(random.choice((0, 0, 1))):
@@ -415,7 +417,8 @@ class World:
             for _ in range(3):
                 self.loop.later(random.uniform(0.5, plan.chaos_s * 0.7), self._vanish)
         if plan.theme in SLEEPERS:
-            self.loop.later(random.uniform(0.3, 1.0), self._put_to_sleep)
+            late_owner = plan.theme == "late owners"
+            self.loop.later(random.uniform(0.3, 1.0) if late_owner else 0.9, self._put_to_sleep)
         if faults.restore is not None:
             self.loop.later(faults.restore[0], self._keep_image)
         if random.random() < 0.3:
