@@ -70,7 +70,7 @@ def poll_rarely(*, peace: bool) -> None:
     Only the sweep comes sooner in peace, so that a run need not wait for it.
     """
     drive.TICK_S, tracker.TICK_S, sweep.TICK_S = (1.0, 0.6, 1.0) if peace else (0.4, 0.3, 1.0)
-    sweep.BUSY_EVERY_S = 1.5 if peace else 5.0
+    sweep.BUSY_EVERY_S, sweep.QUIET_EVERY_S = (1.5, 1.5) if peace else (5.0, 60.0)
     runner.STANDBY_S, runner.RENEW_S = (1.0, 1.4) if peace else (0.5, 0.8)
 
 

@@ -171,12 +171,21 @@ class World:
     def _look_for_end(self) -> None:
         if self._is_over():
             swept = self.plan.theme in ("late evidence", "backup")
-            self.loop.later(SWEPT_S if swept else SETTLE_S, self._stop_if_over)
+            settle_s = SWEPT_S if swept else SETTLE_S
+            self.loop.later(settle_s, self._stop_if_over, self._owner() if swept else ())
         else:
             self.loop.later(QUIET_S, self._look_for_end)
 
-    def _stop_if_over(self) -> None:
-        if self._is_over():
+    def _owner(self) -> tuple[Any, ...]:
+        """Who sweeps: the run waits until one lane has done so all the while."""
+        row = self.database.raw.execute(
+            "SELECT owner, epoch, recovered_at IS NOT NULL FROM orders_lease"
+        )
+        return tuple(row.fetchone())
+
+    def _stop_if_over(self, owner: tuple[Any, ...]) -> None:
+        swept = not owner or (owner == self._owner() and owner[0] and owner[2])
+        if self._is_over() and swept:
             self.loop.stop()
         else:
             self._look_for_end()
