@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from random import Random
 from typing import Any, ClassVar, TypeVar
@@ -51,11 +52,10 @@ class Server:
         self.watchers: list[Callable[[], None]] = []
         self.commits: list[tuple[float, int | None]] = [(0.0, None)]  # true time, last line
         self.raw: Any = connection.connection
-        self.raw.create_function("strftime", 2, self._strftime)
 
-    def _strftime(self, _form: str, _when: str) -> str:
-        """SQLite's own function, asked by the journal for the time: here it is simulated."""
-        return self.clock.now().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    def now(self) -> str:
+        """What SQLite tells of the time."""
+        return self.clock.now().isoformat(" ", "milliseconds")[:23]
 
     @property
     def calm(self) -> bool:
@@ -80,7 +80,7 @@ class Server:
         statement = _NOTHING.get(polls)
         if statement is None:
             return self.call(work)
-        given = {"now": self._strftime("", "")} if ":now" in statement else {}
+        given = {"now": self.now()} if ":now" in statement else {}
         (count,) = self.raw.execute(statement, given).fetchone()
         if count:
             return self.call(work)
@@ -185,6 +185,8 @@ def create() -> bytes:
     """The image of a migrated, empty journal."""
     call_command("migrate", verbosity=0)
     speed.install()
+    # SQLite's own function, asked by the journal for the time: here it is simulated.
+    connection.connection.create_function("strftime", 2, lambda *_: Server.running.now())
     Desk.objects.update(prefix="simd")
     accounts.sync({ACCOUNT: settings_of(5000, 3000)})
     image: bytes = connection.connection.serialize()
@@ -192,4 +194,8 @@ def create() -> bytes:
 
 
 def restore(image: bytes) -> None:
-    connection.connection.deserialize(image)
+    """Copied, so that the journal is SQLite's own memory and not a file that is kept there."""
+    kept = sqlite3.connect(":memory:")
+    kept.deserialize(image)
+    kept.backup(connection.connection)
+    kept.close()

@@ -195,7 +195,9 @@ def _rules(random: Random, profile: Profile, theme: str) -> VenueRules:
         refuses=random.choice((0.0, 0.0, 0.1, 0.3)),
         fills_on_look=0.35 if moving else random.choice((0.0, 0.35, 0.35)),
         eager=0.0 if moving else random.choice((0.1, 0.5, 0.9)),
-        vanishes=0.0 if proof or theme == "backup" else random.choice((0.0, 0.0, 0.8)),
+        vanishes=0.0
+        if proof or theme in ("backup", "late evidence")
+        else random.choice((0.0, 0.0, 0.8)),
         pushes=random.choice((0.0, 0.5, 0.9, 1.0)),
         fills_after_end=random.choice((0.2, 0.6)) if late and lists_closed else 0.0,
         refuses_first=random.choice((0.0, 0.3)) if late and lists_closed else 0.0,

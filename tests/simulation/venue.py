@@ -204,6 +204,8 @@ class Venue:
         if rung is Rung.OPEN_ORDERS:
             return Reply(reports=tuple(order.report() for order in rows if order.is_open))
         ended = [o for o in rows if self._lists_closed(o) and o.at_ms >= since_ms]
+        if venue_order_id:  # the page after this order
+            ended = [o for o in ended if _number(o) > int(venue_order_id[1:])]
         complete = len(ended) < page and self._reaches(since_ms)
         return Reply(reports=tuple(order.report() for order in ended[:page]), complete=complete)
 
@@ -322,6 +324,10 @@ class Venue:
         """Stop showing an order that the desk knows of."""
         order.hidden_until = until
         self.tell("venue", f"stops showing {order.client_order_id} until {until:.1f}")
+
+
+def _number(order: VenueOrder) -> int:
+    return int(order.venue_order_id[1:])
 
 
 def _one(orders: list[VenueOrder]) -> Reply:
