@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import transaction
 
 from orders.models import Account, Lease, Market
+from orders.prepared import Prepared
 from venues.gateway import MarketInfo, VenueSettings
 
 
@@ -44,9 +45,14 @@ def _sync_account(name: str, venue: VenueSettings) -> None:
         Market.objects.filter(pk=market.pk, active=False).update(active=True)
 
 
+_NAMED: Prepared[Market] = Prepared(
+    lambda account_id, symbols: Market.objects.filter(account_id=account_id, symbol__in=symbols)
+)
+
+
 def learn_rules(account_id: int, rules: Mapping[str, MarketInfo]) -> None:
     """Keep the venue's steps and limits beside the markets, as text."""
-    for market in Market.objects.filter(account_id=account_id, symbol__in=rules):
+    for market in _NAMED.rows(account_id, list(rules)):
         info = rules[market.symbol]
         known = {
             name: str(value)

@@ -16,6 +16,7 @@ from orders import identity, journal
 from orders.clock import SYSTEM
 from orders.fields import plain
 from orders.models import Account, Desk, Intent, Market
+from orders.prepared import Prepared
 from venues.profiles import profile_of
 
 DEFAULT_VALID_FOR_S = 60
@@ -223,7 +224,7 @@ class _Known:
     """What one call reads of the desk, once for all its decisions."""
 
     def __init__(self) -> None:
-        self.prefix = Desk.objects.get().prefix
+        self.prefix = _DESK.rows()[0].prefix
         self._markets: dict[tuple[str, str], Market] = {}
 
     def market(self, account: str, symbol: str) -> tuple[Account, Market]:
@@ -235,18 +236,25 @@ class _Known:
 
 
 def _market(name: str, symbol: str) -> Market:
+    market = _MARKET.first(name, symbol)
+    if market is not None:
+        return market
     account = Account.objects.filter(name=name, active=True).first()
     if account is None:
         names = ", ".join(Account.objects.filter(active=True).values_list("name", flat=True)[:20])
         raise _invalid("account", f"unknown account {name!r}; known: {names}")
-    markets = account.markets.filter(active=True).select_related("account")
-    market = markets.filter(symbol=symbol).first()
-    if market is None:
-        symbols = ", ".join(markets.values_list("symbol", flat=True)[:20])
-        raise _invalid(
-            "symbol", f"{symbol!r} is not a symbol of account {name!r}; its symbols: {symbols}"
-        )
-    return market
+    symbols = ", ".join(account.markets.filter(active=True).values_list("symbol", flat=True)[:20])
+    raise _invalid(
+        "symbol", f"{symbol!r} is not a symbol of account {name!r}; its symbols: {symbols}"
+    )
+
+
+_DESK: Prepared[Desk] = Prepared(Desk.objects.all)
+_MARKET: Prepared[Market] = Prepared(
+    lambda name, symbol: Market.objects.select_related("account").filter(
+        account__name=name, account__active=True, active=True, symbol=symbol
+    )
+)
 
 
 def _contents(decision: Decision) -> dict[str, Any]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
 from orders.journal import entries
+from orders.journal.batch import LOCKED_MARKETS
 from orders.journal.entries import Stamp
 from orders.journal.restored import recognise
 from orders.journal.writing import writing
 from orders.machine import Event, MarketState, next_state
-from orders.models import Intent, Market, Transition
+from orders.models import Intent, Market
+from orders.prepared import Prepared, insert, insert_one, update
 
 
 class CollisionError(Exception):
@@ -30,7 +32,12 @@ class Admission:
 
 def find(account_id: int, decision_key: str) -> Intent | None:
     """The intent of a decision, where it was admitted before."""
-    return Intent.objects.filter(account_id=account_id, decision_key=decision_key).first()
+    return _BY_KEY.first(account_id, decision_key)
+
+
+_BY_KEY: Prepared[Intent] = Prepared(
+    lambda account_id, key: Intent.objects.filter(account_id=account_id, decision_key=key)
+)
 
 
 def admit(
@@ -45,17 +52,19 @@ def admit(
     answers: dict[int, Admission | CollisionError] = {}
     with writing():
         # Markets first, in one order, as everywhere in the journal: else two lists may deadlock.
-        markets = Market.objects.select_for_update(no_key=True).order_by("pk")
-        list(markets.filter(pk__in={intent.market_id for intent in intents}))
+        rows = LOCKED_MARKETS.rows({intent.market_id for intent in intents})
+        markets = {market.pk: market for market in rows}
         for place in sorted(range(len(intents)), key=lambda place: intents[place].decision_key):
-            answers[place] = _admit(intents[place], stamp)
+            answers[place] = _admit(intents[place], markets, stamp)
     return [answers[place] for place in range(len(intents))]
 
 
-def _admit(intent: Intent, stamp: Stamp) -> Admission | CollisionError:
+def _admit(
+    intent: Intent, markets: Mapping[int, Market], stamp: Stamp
+) -> Admission | CollisionError:
     try:
         with transaction.atomic():
-            _write(intent, stamp)
+            _write(intent, markets[intent.market_id], stamp)
     except IntegrityError:
         existing = find(intent.account_id, intent.decision_key) or recognise(intent, stamp)
         if existing is not None:
@@ -69,8 +78,7 @@ def _admit(intent: Intent, stamp: Stamp) -> Admission | CollisionError:
     return Admission(intent, created=True)
 
 
-def _write(intent: Intent, stamp: Stamp) -> None:
-    market = Market.objects.get(pk=intent.market_id)
+def _write(intent: Intent, market: Market, stamp: Stamp) -> None:
     halted = market.state == MarketState.HALTED
     event = Event.DENIED if halted else Event.SUBMITTED
     intent.state = intent.admitted_as = next_state(None, event).value
@@ -78,10 +86,10 @@ def _write(intent: Intent, stamp: Stamp) -> None:
     intent.created_at = intent.updated_at = stamp.at
     intent.submitted_by = stamp.actor
     intent.version = 1
-    intent.save(force_insert=True)
-    line: Transition = entries.of_intent(intent, stamp, event.value, "", reason=intent.reason)
-    line.save(force_insert=True)
-    Market.objects.filter(pk=market.pk).update(last_event_at=stamp.at)
+    insert_one(intent)
+    insert([entries.of_intent(intent, stamp, event.value, "", reason=intent.reason)])
+    market.last_event_at = stamp.at
+    update(market, ["last_event_at"])
 
 
 def _id_taken(intent: Intent) -> bool:

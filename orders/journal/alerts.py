@@ -10,6 +10,7 @@ from orders.journal.entries import Stamp
 from orders.journal.writing import writing
 from orders.machine import ALERT_TABLE, Act, AlertState
 from orders.models import Alert
+from orders.prepared import Prepared, insert, insert_one, update
 
 
 class AlertGoneError(Exception):
@@ -46,7 +47,7 @@ def acknowledge(alert_id: int, *, actor: str, note: str, at: datetime) -> Alert:
         alert.acknowledged_at, alert.acknowledged_by, alert.note = at, actor, note
         alert.save()
         stamp = Stamp.new(actor, at)
-        entries.of_alert(alert, stamp, Act.ACKNOWLEDGED, before, reason=note).save()
+        insert([entries.of_alert(alert, stamp, Act.ACKNOWLEDGED, before, reason=note)])
         return alert
 
 
@@ -66,12 +67,8 @@ def resolve_topic(topic: str, *, actor: str, reason: str, at: datetime) -> None:
 
 def put(draft: AlertDraft, stamp: Stamp) -> Alert:
     """Within a transaction: raise, or raise again."""
-    alert = (
-        Alert.objects.select_for_update()
-        .filter(topic=draft.topic)
-        .exclude(state=AlertState.RESOLVED)
-        .first()
-    )
+    alert = _LOCKED.first(draft.topic)
+    known = alert is not None
     if alert is None:
         alert = Alert(
             account_id=draft.account_id,
@@ -89,8 +86,11 @@ def put(draft: AlertDraft, stamp: Stamp) -> Alert:
         alert.times += 1
     alert.message, alert.remedy = entries.clean(draft.message), draft.remedy
     alert.last_raised_at = stamp.at
-    alert.save()
-    entries.of_alert(alert, stamp, act, before, reason=alert.message).save()
+    if known:
+        update(alert, ("times", "message", "remedy", "last_raised_at"))
+    else:
+        insert_one(alert)
+    insert([entries.of_alert(alert, stamp, act, before, reason=alert.message)])
     return alert
 
 
@@ -98,8 +98,8 @@ def settle(alert: Alert, stamp: Stamp, reason: str) -> None:
     """Within a transaction, on a locked row: it is over."""
     before = _move(alert, Act.RESOLVED)
     alert.resolved_at, alert.resolved_by = stamp.at, stamp.actor
-    alert.save()
-    entries.of_alert(alert, stamp, Act.RESOLVED, before, reason=reason).save()
+    update(alert, ("state", "resolved_at", "resolved_by"))
+    insert([entries.of_alert(alert, stamp, Act.RESOLVED, before, reason=reason)])
 
 
 def settle_topics(prefix: str, stamp: Stamp, reason: str) -> None:
@@ -111,7 +111,21 @@ def settle_topics(prefix: str, stamp: Stamp, reason: str) -> None:
 
 def is_open(topic: str) -> bool:
     """Whether the topic has an alert that is not resolved."""
-    return Alert.objects.filter(topic=topic).exclude(state=AlertState.RESOLVED).exists()
+    return _OPEN.any(topic)
+
+
+_LOCKED: Prepared[Alert] = Prepared(
+    lambda topic: (
+        Alert.objects.select_for_update().filter(topic=topic).exclude(state=AlertState.RESOLVED)
+    )
+)
+_OPEN: Prepared[int] = Prepared(
+    lambda topic: (
+        Alert.objects.filter(topic=topic)
+        .exclude(state=AlertState.RESOLVED)
+        .values_list("pk", flat=True)[:1]
+    )
+)
 
 
 def _locked(alert_id: int) -> Alert:

@@ -11,6 +11,7 @@ from orders.journal import entries
 from orders.journal.entries import Stamp
 from orders.machine import AT_VENUE, IN_DOUBT, TERMINAL, Event, Note, State, next_state
 from orders.models import Fill, Intent, Market, Transition
+from orders.prepared import Prepared, insert, update
 from venues.gateway import TradeReport
 
 _NONE: Mapping[str, Any] = {}
@@ -18,6 +19,18 @@ _NONE: Mapping[str, Any] = {}
 # What proves that the order exists, or once did.
 _SHOWS_IT_EXISTS = {Event.ACCEPTED, Event.FOUND, Event.RULED_FOUND, Event.CONTRADICTED}
 _ENDS_AT_VENUE = {Event.FILLED, Event.CANCELED}
+
+
+_BOOKED: Prepared[tuple[str, str]] = Prepared(
+    lambda market_id, ids: Fill.objects.filter(
+        market_id=market_id, venue_trade_id__in=ids
+    ).values_list("venue_trade_id", "venue_order_id")
+)
+
+
+LOCKED_MARKETS: Prepared[Market] = Prepared(
+    lambda ids: Market.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
+)
 
 
 class BrokenRuleError(Exception):
@@ -97,17 +110,16 @@ class Batch:
         if not self._transitions:
             return False
         for intent, version, names in self._dirty.values():
-            values = {name: getattr(intent, name) for name in names}
-            written = Intent.objects.filter(pk=intent.pk, version=version).update(**values)
+            written = update(intent, sorted(names), where=[("version", version)])
             if written != 1:
                 raise BrokenRuleError(f"{intent.client_order_id} changed under its lock")
-        Fill.objects.bulk_create(self._fills)
-        Transition.objects.bulk_create(self._transitions)
+        insert(self._fills)
+        insert(self._transitions)
         touched = {intent.market_id for intent, _, _ in self._dirty.values()}
         for market in self._markets.values():
             if market.pk in touched:
                 market.last_event_at = self.stamp.at
-                market.save(update_fields=["position", "last_event_at"])
+                update(market, ["position", "last_event_at"])
         self._dirty.clear()
         self._fills.clear()
         self._transitions.clear()
@@ -124,8 +136,7 @@ class Batch:
         if not fills:
             return []
         ids = [fill.venue_trade_id for fill in fills]
-        rows = Fill.objects.filter(market_id=intent.market_id, venue_trade_id__in=ids)
-        known = set(rows.values_list("venue_trade_id", "venue_order_id"))
+        known = set(_BOOKED.rows(intent.market_id, ids))
         new = []
         for fill in fills:
             key = (intent.market_id, fill.venue_trade_id, fill.venue_order_id)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from orders.journal import lease
-from orders.journal.batch import Batch
+from orders.journal.batch import LOCKED_MARKETS, Batch
 from orders.journal.entries import Stamp
 from orders.journal.lease import Hold
 from orders.journal.writing import writing
 from orders.machine import IN_DOUBT, Event, MarketState, State
-from orders.models import Account, Intent, Lease, Market
+from orders.models import Account, Intent, Lease
+from orders.prepared import Prepared
 
 LEAST_VALIDITY = timedelta(milliseconds=50)  # less is not worth a request
-MOST_ENDED = 500  # in one transaction
+MOST_ENDED = MOST_CLAIMED = 500  # in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ def _may_send(hold: Hold, window: Window) -> bool:
 
     Whatever the lost journal had sent was sent before this lane began.
     """
-    row = Lease.objects.select_related("account").get(pk=hold.account_id)
-    if row.recovered_at is None or row.taken_at is None:
+    row = _LEASE.first(hold.account_id)
+    if row is None or row.recovered_at is None or row.taken_at is None:
         return False
     if row.account.restored_at is None:
         return True
@@ -83,25 +85,34 @@ def _may_send(hold: Hold, window: Window) -> bool:
 def in_doubt(hold: Hold, window: Window) -> set[int]:
     """Markets where something is unresolved: nothing new may be sent there."""
     late = window.at - timedelta(milliseconds=window.timeout_ms)
-    unresolved = Q(state__in=IN_DOUBT) | Q(state=State.IN_FLIGHT) & (
-        Q(claimed_at__lt=late) | ~Q(epoch=hold.epoch)
-    )
-    rows = Intent.objects.filter(unresolved, account_id=hold.account_id)
-    return set(rows.values_list("market_id", flat=True))
+    return set(_IN_DOUBT.rows(hold.account_id, late, hold.epoch))
 
 
 def waiting(account_id: int, at: datetime) -> bool:
     """Whether a claim would find anything to do, without taking a lock."""
+    return _WAITING.any(account_id, at, at + LEAST_VALIDITY)
+
+
+def _unresolved(account_id: int, late: datetime, epoch: int) -> QuerySet[Intent, int]:
+    doubt = Q(state__in=IN_DOUBT) | Q(state=State.IN_FLIGHT) & (
+        Q(claimed_at__lt=late) | ~Q(epoch=epoch)
+    )
+    rows = Intent.objects.filter(doubt, account_id=account_id)
+    return rows.values_list("market_id", flat=True)
+
+
+def _waiting(account_id: int, at: datetime, soon: datetime) -> QuerySet[Intent, int]:
     rows = Intent.objects.filter(account_id=account_id, state=State.INTENT)
     doubt = Intent.objects.filter(account_id=account_id, state__in=IN_DOUBT).values("market_id")
-    return rows.filter(_over(at) | _due(at) & ~Q(market_id__in=doubt)).exists()
+    found = rows.filter(_over(soon) | _due(at) & ~Q(market_id__in=doubt))
+    return found.values_list("pk", flat=True)[:1]
 
 
-def _over(at: datetime) -> Q:
-    """What must never be sent: withdrawn, (almost) out of date, or in a halted market."""
+def _over(soon: datetime) -> Q:
+    """What must never be sent: withdrawn, out of date by then, or in a halted market."""
     return (
         Q(cancel_requested_at__isnull=False)
-        | Q(valid_until__lte=at + LEAST_VALIDITY)
+        | Q(valid_until__lte=soon)
         | Q(market__state=MarketState.HALTED)
     )
 
@@ -125,29 +136,60 @@ def to_look_for(account: Account) -> list[Intent]:
     """What waits for its proof of absence before it may be sent after a restore."""
     if account.restored_at is None:
         return []
-    rows = Intent.objects.filter(
-        account=account, state=State.INTENT, decided_at__lte=account.restored_at
-    )
-    return list(rows.exclude(cleared_at__gt=account.restored_at).order_by("pk"))
+    return _TO_LOOK_FOR.rows(account.pk, account.restored_at)
 
 
 def _lock_waiting(
     batch: Batch, hold: Hold, window: Window, recovered: bool
 ) -> tuple[list[Intent], list[Intent]]:
     """Lock what is over, and what may be taken now; their markets first."""
-    rows = Intent.objects.filter(account_id=hold.account_id, state=State.INTENT).order_by("pk")
-    doubtful = in_doubt(hold, window)
-    over = dict(rows.filter(_over(window.at)).values_list("pk", "market_id")[:MOST_ENDED])
-    free = rows.filter(_due(window.at)).exclude(_over(window.at)).exclude(market_id__in=doubtful)
-    limit = window.limit if recovered else 0
-    due = dict(free.values_list("pk", "market_id")[:limit])
-    markets = Market.objects.select_for_update(no_key=True, of=("self",)).select_related("account")
-    batch.hold_markets(markets.filter(pk__in={*over.values(), *due.values()}).order_by("pk"))
-    locked = Intent.objects.select_for_update().filter(pk__in=[*over, *due], state=State.INTENT)
-    found = list(locked.order_by("pk"))
+    soon = window.at + LEAST_VALIDITY
+    over, due = dict(_OVER.rows(hold.account_id, soon)), {}
+    if recovered and window.limit > 0:
+        doubtful = [0, *in_doubt(hold, window)]  # 0: no market, but a list to compare with
+        free = _DUE.rows(hold.account_id, window.at, soon, doubtful)
+        due = dict(free[: window.limit])
+    batch.hold_markets(LOCKED_MARKETS.rows({*over.values(), *due.values()}))
+    found = _LOCKED_WAITING.rows([*over, *due])
     # A cancel or a halt may have come in between.
     ended = [intent for intent in found if intent.pk in over or _is_over(batch, intent, window)]
     return ended, [intent for intent in found if intent not in ended]
+
+
+def _over_now(account_id: int, soon: datetime) -> QuerySet[Intent, tuple[int, int]]:
+    rows = Intent.objects.filter(_over(soon), account_id=account_id, state=State.INTENT)
+    return rows.order_by("pk").values_list("pk", "market_id")[:MOST_ENDED]
+
+
+def _due_now(
+    account_id: int, at: datetime, soon: datetime, doubtful: Sequence[int]
+) -> QuerySet[Intent, tuple[int, int]]:
+    rows = Intent.objects.filter(_due(at), account_id=account_id, state=State.INTENT)
+    free = rows.exclude(_over(soon)).exclude(market_id__in=doubtful)
+    return free.order_by("pk").values_list("pk", "market_id")[:MOST_CLAIMED]
+
+
+_TO_LOOK_FOR: Prepared[Intent] = Prepared(
+    lambda account_id, restored_at: (
+        Intent.objects.filter(
+            account_id=account_id, state=State.INTENT, decided_at__lte=restored_at
+        )
+        .exclude(cleared_at__gt=restored_at)
+        .order_by("pk")
+    )
+)
+_LEASE: Prepared[Lease] = Prepared(
+    lambda account_id: Lease.objects.select_related("account").filter(pk=account_id)
+)
+_IN_DOUBT: Prepared[int] = Prepared(_unresolved)
+_WAITING: Prepared[int] = Prepared(_waiting)
+_OVER: Prepared[tuple[int, int]] = Prepared(_over_now)
+_DUE: Prepared[tuple[int, int]] = Prepared(_due_now)
+_LOCKED_WAITING: Prepared[Intent] = Prepared(
+    lambda ids: (
+        Intent.objects.select_for_update().filter(pk__in=ids, state=State.INTENT).order_by("pk")
+    )
+)
 
 
 def _is_over(batch: Batch, intent: Intent, window: Window) -> bool:

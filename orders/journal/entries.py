@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from orders.machine import Act
-from orders.models import Account, Alert, Intent, Market, Transition
+from orders.models import Alert, Intent, Market, Transition
 
 
 def clean(value: Any) -> Any:
@@ -100,12 +100,12 @@ def of_alert(alert: Alert, stamp: Stamp, act: Act, before: str, *, reason: str =
 
 
 def of_account(
-    account: Account, stamp: Stamp, act: Act, epoch: int, *, reason: str = ""
+    account_id: int, stamp: Stamp, act: Act, epoch: int, *, reason: str = ""
 ) -> Transition:
     return Transition(
         at=stamp.at,
         subject="account",
-        account=account,
+        account_id=account_id,
         event=act.value,
         actor=stamp.actor,
         reason=reason,

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from orders.journal import entries
 from orders.journal.entries import Stamp
 from orders.journal.writing import database_now, writing
 from orders.machine import Act
 from orders.models import Account, LaneProcess, Lease, Market
+from orders.prepared import Prepared, adapted, insert, insert_one, update
 
 LEASE_S = 3.0
 # A hand-over is clean for so long. A journal restored from a backup may show a released lease too,
@@ -27,6 +28,19 @@ _CHECK = {
     "sqlite": "SELECT owner, epoch, deadline > strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')"
     " FROM orders_lease WHERE account_id = %s",
 }
+
+
+_PUSH_OUT = (
+    "UPDATE orders_lease SET deadline = %s"
+    " WHERE account_id = %s AND owner = %s AND epoch = %s AND deadline > %s"
+)
+
+
+_CLOSE = "UPDATE orders_market SET looked_over_at = NULL WHERE account_id = %s"
+_LEASE_FIELDS = ("owner", "epoch", "deadline", "taken_at", "recovered_at")
+_LOCKED: Prepared[Lease] = Prepared(
+    lambda account_id: Lease.objects.select_for_update().filter(account_id=account_id)
+)
 
 
 class LeaseLostError(Exception):
@@ -45,7 +59,7 @@ class Hold:
 def take(account_id: int, *, owner: str, at: datetime) -> tuple[Hold, bool] | None:
     """Take a free or expired lease. Returns the hold and whether recovery is due, or None."""
     with writing():
-        lease = Lease.objects.select_for_update().get(account_id=account_id)
+        lease = _LOCKED.rows(account_id)[0]
         now = database_now()
         if lease.owner and lease.deadline is not None and lease.deadline > now:
             return None
@@ -54,11 +68,17 @@ def take(account_id: int, *, owner: str, at: datetime) -> tuple[Hold, bool] | No
         lease.taken_at, lease.deadline = now, now + timedelta(seconds=LEASE_S)
         if not clean:
             lease.recovered_at = None
-            Market.objects.filter(account_id=account_id).update(looked_over_at=None)
-        lease.save()
+            _close_markets(account_id)
+        update(lease, _LEASE_FIELDS)
         reason = "clean hand-over" if clean else "recovery first"
         _journal(account_id, owner, at, Act.LEASE_TAKEN, lease.epoch, reason)
         return Hold(account_id, owner, lease.epoch), not clean
+
+
+def _close_markets(account_id: int) -> None:
+    """Nothing is sent in any market of the account before it was looked over again."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLOSE, [account_id])
 
 
 def _clean(lease: Lease, now: datetime) -> bool:
@@ -73,37 +93,48 @@ def renew(holds: Sequence[Hold], *, process: LaneProcess) -> list[Hold]:
     with writing() as current:
         current.changed = False  # nobody waits for a renewal
         now = database_now()
-        LaneProcess.objects.update_or_create(
-            owner=process.owner,
-            defaults={
-                "host": process.host,
-                "pid": process.pid,
-                "started_at": process.started_at,
-                "seen_at": now,
-            },
-        )
-        kept = []
-        for hold in holds:
-            mine = Lease.objects.filter(
-                account_id=hold.account_id, owner=hold.owner, epoch=hold.epoch, deadline__gt=now
-            )
-            if mine.update(deadline=now + timedelta(seconds=LEASE_S)):
-                kept.append(hold)
-        return kept
+        _seen(process, now)
+        return [hold for hold in holds if _push_out(hold, now)]
+
+
+def _push_out(hold: Hold, now: datetime) -> bool:
+    until = now + timedelta(seconds=LEASE_S)
+    given = [adapted(until), hold.account_id, hold.owner, hold.epoch, adapted(now)]
+    with connection.cursor() as cursor:
+        cursor.execute(_PUSH_OUT, given)
+        return bool(cursor.rowcount == 1)
+
+
+def _seen(process: LaneProcess, now: datetime) -> None:
+    process.seen_at = now
+    if process.pk is None or not update(process, ["seen_at"]):
+        insert_one(process)
 
 
 def free_accounts() -> list[int]:
     """Active accounts that nobody holds."""
-    free = Q(owner="") | Q(deadline__isnull=True) | Q(deadline__lte=database_now())
+    return _FREE.rows(database_now())
+
+
+def _free(now: datetime) -> QuerySet[Lease, int]:
+    free = Q(owner="") | Q(deadline__isnull=True) | Q(deadline__lte=now)
     rows = Lease.objects.filter(free, account__active=True).order_by("account_id")
-    return list(rows.values_list("account_id", flat=True))
+    return rows.values_list("account_id", flat=True)
+
+
+_FREE: Prepared[int] = Prepared(_free)
+_LANES: Prepared[int] = Prepared(
+    lambda seen: LaneProcess.objects.filter(seen_at__gt=seen).values_list("pk", flat=True)
+)
+_ACCOUNTS: Prepared[int] = Prepared(
+    lambda: Account.objects.filter(active=True).values_list("pk", flat=True)
+)
 
 
 def fair_share() -> int:
     """How many accounts one of the running lanes should hold at most."""
     seen = database_now() - timedelta(seconds=LEASE_S)
-    lanes = LaneProcess.objects.filter(seen_at__gt=seen).count()
-    accounts = Account.objects.filter(active=True).count()
+    lanes, accounts = len(_LANES.rows(seen)), len(_ACCOUNTS.rows())
     return -(-accounts // max(1, lanes))
 
 
@@ -127,13 +158,13 @@ def release(hold: Hold, *, clean: bool, at: datetime) -> None:
     Releasing a lease that is lost already changes nothing.
     """
     with writing():
-        lease = Lease.objects.select_for_update().get(account_id=hold.account_id)
+        lease = _LOCKED.rows(hold.account_id)[0]
         if (lease.owner, lease.epoch) != (hold.owner, hold.epoch):
             return
         lease.owner, lease.deadline = "", database_now()
         if not clean:
             lease.recovered_at = None
-        lease.save()
+        update(lease, _LEASE_FIELDS)
         reason = "clean" if clean else "the next lane recovers"
         _journal(hold.account_id, hold.owner, at, Act.LEASE_RELEASED, hold.epoch, reason)
 
@@ -142,14 +173,15 @@ def look_over(hold: Hold, market_id: int, *, at: datetime) -> None:
     """Recovery has seen all recent orders of this market: it may place again."""
     with writing():
         check(hold)
-        Market.objects.filter(pk=market_id).update(looked_over_at=at)
+        update(Market(pk=market_id, looked_over_at=at), ["looked_over_at"])
 
 
 def take_recovered(hold: Hold, *, at: datetime, summary: str) -> None:
     """The recovery pass is over: markets that are not in doubt are open."""
     with writing():
         check(hold)
-        Lease.objects.filter(account_id=hold.account_id).update(recovered_at=database_now())
+        lease = Lease(account_id=hold.account_id, recovered_at=database_now())
+        update(lease, ["recovered_at"])
         _journal(hold.account_id, hold.owner, at, Act.RECOVERED, hold.epoch, summary)
 
 
@@ -180,6 +212,5 @@ def check(hold: Hold) -> None:
 
 
 def _journal(account_id: int, owner: str, at: datetime, act: Act, epoch: int, reason: str) -> None:
-    account = Account.objects.get(pk=account_id)
     stamp = Stamp.new(f"lane:{owner}", at)
-    entries.of_account(account, stamp, act, epoch, reason=reason).save()
+    insert([entries.of_account(account_id, stamp, act, epoch, reason=reason)])

@@ -7,11 +7,20 @@ from datetime import datetime
 
 from orders.journal import alerts, entries
 from orders.journal.alerts import AlertDraft
-from orders.journal.batch import Batch
+from orders.journal.batch import LOCKED_MARKETS, Batch
 from orders.journal.entries import Stamp
 from orders.journal.writing import writing
 from orders.machine import IN_DOUBT, MARKET_TABLE, Act, Event, MarketState, State
 from orders.models import Intent, Market
+from orders.prepared import Prepared, insert, update
+
+_WAITING: Prepared[Intent] = Prepared(
+    lambda market_id: (
+        Intent.objects.select_for_update()
+        .filter(market_id=market_id, state=State.INTENT)
+        .order_by("pk")
+    )
+)
 
 
 class RefusedError(Exception):
@@ -37,7 +46,7 @@ def halt_topic(market_id: int) -> str:
 def halt(order: Halt, *, actor: str, at: datetime) -> Market:
     """Halt a market. Halting a halted one changes nothing."""
     with writing():
-        market = Market.objects.select_for_update(no_key=True).get(pk=order.market_id)
+        (market,) = LOCKED_MARKETS.rows([order.market_id])
         put_halt(market, order, Stamp.new(actor, at))
         return market
 
@@ -66,9 +75,10 @@ def request_look(market_id: int, *, actor: str, reason: str, at: datetime) -> Ma
         market.look_requested_at = at
         market.save(update_fields=["look_requested_at"])
         stamp = Stamp.new(actor, at)
-        entries.of_market(
+        line = entries.of_market(
             market, stamp, Act.RECONCILE_REQUESTED, market.state, reason=reason
-        ).save()
+        )
+        insert([line])
         return market
 
 
@@ -97,8 +107,7 @@ def put_halt(market: Market, order: Halt, stamp: Stamp) -> None:
 
 def _deny_waiting(market: Market, reason: str, stamp: Stamp) -> None:
     batch = Batch(stamp)
-    waiting = Intent.objects.select_for_update().filter(market=market, state=State.INTENT)
-    for intent in waiting.order_by("pk"):
+    for intent in _WAITING.rows(market.pk):
         batch.apply(intent, Event.DENIED, reason=f"market halted: {reason}")
     batch.flush()
 
@@ -110,8 +119,8 @@ def _move(market: Market, act: Act, stamp: Stamp, reason: str) -> None:
     market.halted_at = stamp.at if halted else None
     market.halted_reason = entries.clean(reason) if halted else ""
     market.last_event_at = stamp.at
-    market.save(update_fields=["state", "halted_at", "halted_reason", "last_event_at"])
-    entries.of_market(market, stamp, act, before.value, reason=reason).save()
+    update(market, ("state", "halted_at", "halted_reason", "last_event_at"))
+    insert([entries.of_market(market, stamp, act, before.value, reason=reason)])
 
 
 def _doubtful(market: Market) -> list[str]:

@@ -7,13 +7,26 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orders.journal import lease
-from orders.journal.batch import Batch, Change
+from orders.journal.batch import LOCKED_MARKETS, Batch, Change
 from orders.journal.entries import Stamp
 from orders.journal.lease import Hold
 from orders.journal.markets import Halt, put_halt
 from orders.journal.writing import writing
 from orders.machine import State
 from orders.models import Intent, Market
+from orders.prepared import Prepared
+
+_MARKETS_OF: Prepared[int] = Prepared(
+    lambda ids: Intent.objects.filter(pk__in=ids).values_list("market_id", flat=True)
+)
+_LOCKED_MARKET_OF: Prepared[Market] = Prepared(
+    lambda pk: Market.objects.select_for_update(no_key=True).filter(
+        pk__in=Intent.objects.filter(pk=pk).values("market_id")
+    )
+)
+_LOCKED_INTENTS: Prepared[Intent] = Prepared(
+    lambda ids: Intent.objects.select_for_update().filter(pk__in=ids).order_by("pk")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +65,12 @@ def record(
 
 def lock(batch: Batch, ids: Sequence[int], halts: Sequence[Halt] = ()) -> dict[int, Intent]:
     """Lock the markets of the intents and of the halts, then the intents."""
-    wanted = set(Intent.objects.filter(pk__in=ids).values_list("market_id", flat=True))
-    wanted |= {order.market_id for order in halts}
-    markets = Market.objects.select_for_update(no_key=True, of=("self",)).select_related("account")
-    batch.hold_markets(markets.filter(pk__in=wanted).order_by("pk"))
-    return {
-        intent.pk: intent
-        for intent in Intent.objects.select_for_update().filter(pk__in=ids).order_by("pk")
-    }
+    if halts or len(ids) != 1:
+        wanted = set(_MARKETS_OF.rows(ids)) | {order.market_id for order in halts}
+        batch.hold_markets(LOCKED_MARKETS.rows(wanted))
+    else:
+        batch.hold_markets(_LOCKED_MARKET_OF.rows(ids[0]))
+    return {intent.pk: intent for intent in _LOCKED_INTENTS.rows(ids)}
 
 
 def _step(batch: Batch, intent: Intent, change: Change) -> Done:

@@ -53,7 +53,7 @@ def mark_restored(account_id: int, *, actor: str, at: datetime, reason: str) -> 
         row.save()
         Market.objects.filter(account_id=account_id).update(looked_over_at=None)
         stamp = Stamp.new(actor, at)
-        entries.of_account(account, stamp, Act.RESTORED, row.epoch, reason=reason).save()
+        entries.of_account(account.pk, stamp, Act.RESTORED, row.epoch, reason=reason).save()
         return account
 
 

@@ -8,13 +8,20 @@ from orders.journal import lease
 from orders.journal.lease import Hold
 from orders.journal.writing import writing
 from orders.models import Intent
+from orders.prepared import Prepared
 
 MOST = 1000  # of one account at a time, the longest watched first
 
 
 def watched(account_id: int) -> list[Intent]:
-    rows = Intent.objects.filter(account_id=account_id, watched_since__isnull=False)
-    return list(rows.order_by("watched_since")[:MOST])
+    return _WATCHED.rows(account_id)
+
+
+_WATCHED: Prepared[Intent] = Prepared(
+    lambda account_id: Intent.objects.filter(
+        account_id=account_id, watched_since__isnull=False
+    ).order_by("watched_since")[:MOST]
+)
 
 
 def unwatch(hold: Hold, intents: Sequence[Intent]) -> int:
@@ -22,6 +29,8 @@ def unwatch(hold: Hold, intents: Sequence[Intent]) -> int:
 
     One that was reopened since it was read stays as it is. Raises LeaseLostError.
     """
+    if not intents:
+        return 0
     with writing() as current:
         lease.check(hold)
         current.changed = False  # nobody waits for it

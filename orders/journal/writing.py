@@ -48,7 +48,7 @@ def database_now() -> datetime:
         cursor.execute(sql)
         value = cursor.fetchone()[0]
     if isinstance(value, str):
-        return datetime.strptime(value, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
     return value.astimezone(UTC)  # type: ignore[no-any-return]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.db import IntegrityError
 
 from orders.journal import Change
@@ -10,10 +12,15 @@ from orders.lane.context import Lane
 from orders.lane.settle import Sighting, fill_change, is_ours, settle, sighting
 from orders.machine import TERMINAL, Event, State
 from orders.models import Intent
+from orders.prepared import Prepared
 from venues.gateway import Evidence, OrderStatus, TradeReport
 
 __all__ = ["Sighting", "absorb", "absorb_trades", "by_client_id", "is_ours", "sighting"]
 
+_BY_PK: Prepared[Intent] = Prepared(lambda pk: Intent.objects.filter(pk=pk))
+_BY_NAME: Prepared[Intent] = Prepared(
+    lambda account_id, name: Intent.objects.filter(account_id=account_id, client_order_id=name)
+)
 _EXISTS = {
     State.IN_FLIGHT: Event.ACCEPTED,
     State.UNKNOWN: Event.ACCEPTED,
@@ -96,7 +103,7 @@ def _changes(intent: Intent, seen: Sighting) -> list[Change]:
 
 async def _load(lane: Lane, intent_id: int) -> Intent | None:
     """An intent that has ended, and so left the book."""
-    return await lane.database.run(lambda: Intent.objects.filter(pk=intent_id).first())
+    return await lane.database.run(partial(_BY_PK.first, intent_id))
 
 
 async def by_client_id(lane: Lane, client_order_id: str) -> Intent | None:
@@ -104,8 +111,4 @@ async def by_client_id(lane: Lane, client_order_id: str) -> Intent | None:
     held = lane.book.by_client_id(client_order_id)
     if held is not None or not client_order_id:
         return held
-    return await lane.database.run(
-        lambda: Intent.objects.filter(
-            account_id=lane.account.pk, client_order_id=client_order_id
-        ).first()
-    )
+    return await lane.database.run(partial(_BY_NAME.first, lane.account.pk, client_order_id))

@@ -7,16 +7,55 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from orders import journal
 from orders.journal import AlertDraft, Halt, Window
 from orders.lane.context import Lane
 from orders.machine import AT_VENUE, IN_DOUBT, AlertState, State
 from orders.models import Alert, Intent, Lease, Market
+from orders.prepared import Prepared
 
 EVERY_S = 1.0
 KINDS = ("unresolved_during_limit", "fills_missing", "market_unseen")
+
+
+def _late(account_id: int, since: datetime) -> QuerySet[Intent, Intent]:
+    doubt = Q(state__in=IN_DOUBT, doubt_since__lte=since)
+    late = Q(state=State.IN_FLIGHT, claimed_at__lte=since)
+    return Intent.objects.filter(doubt | late, account_id=account_id).order_by("pk")
+
+
+def _alerts(account_id: int, *kinds: str) -> QuerySet[Alert, Alert]:
+    rows = Alert.objects.filter(account_id=account_id, kind__in=kinds)
+    return rows.exclude(state=AlertState.RESOLVED)
+
+
+_DOUBTFUL: Prepared[Intent] = Prepared(_late)
+_TOLD: Prepared[str] = Prepared(
+    lambda account_id: _alerts(account_id, *KINDS).values_list("topic", flat=True)
+)
+_HALTED_FOR: Prepared[int | None] = Prepared(
+    lambda account_id: _alerts(account_id, "market_halted").values_list("intent_id", flat=True)
+)
+_UNBOOKED: Prepared[Intent] = Prepared(
+    lambda account_id, since: Intent.objects.filter(
+        ~Q(filled=F("venue_filled")),
+        account_id=account_id,
+        state__in=AT_VENUE,
+        updated_at__lte=since,
+    )
+)
+_UNSEEN: Prepared[Market] = Prepared(
+    lambda account_id: Market.objects.filter(
+        account_id=account_id, active=True, looked_over_at__isnull=True
+    )
+)
+_TAKEN_BEFORE: Prepared[int] = Prepared(
+    lambda account_id, since: Lease.objects.filter(pk=account_id, taken_at__lte=since).values_list(
+        "account_id", flat=True
+    )
+)
 
 
 async def watch(lane: Lane) -> None:
@@ -49,8 +88,7 @@ def check(lane: Lane, now: datetime, limited_until: datetime | None) -> None:
 def _tell(lane: Lane, drafts: Iterable[AlertDraft], now: datetime) -> None:
     """Raise what is new, once; resolve what holds no more."""
     wanted = {draft.topic: draft for draft in drafts}
-    rows = Alert.objects.filter(account=lane.account, kind__in=KINDS)
-    told = set(rows.exclude(state=AlertState.RESOLVED).values_list("topic", flat=True))
+    told = set(_TOLD.rows(lane.account.pk))
     for topic in wanted.keys() - told:
         journal.raise_alert(wanted[topic], actor=lane.actor, at=now)
     for topic in told - wanted.keys():
@@ -59,15 +97,12 @@ def _tell(lane: Lane, drafts: Iterable[AlertDraft], now: datetime) -> None:
 
 def _doubtful(lane: Lane, since: datetime) -> list[Intent]:
     """In doubt since before then."""
-    doubt = Q(state__in=IN_DOUBT, doubt_since__lte=since)
-    late = Q(state=State.IN_FLIGHT, claimed_at__lte=since)
-    return list(Intent.objects.filter(doubt | late, account=lane.account).order_by("pk"))
+    return _DOUBTFUL.rows(lane.account.pk, since)
 
 
 def _halted_for(lane: Lane) -> set[int | None]:
     """The intents of which people know already that they halted a market."""
-    rows = Alert.objects.filter(account=lane.account, kind="market_halted")
-    return set(rows.exclude(state=AlertState.RESOLVED).values_list("intent_id", flat=True))
+    return set(_HALTED_FOR.rows(lane.account.pk))
 
 
 def _halt(intent: Intent) -> Halt:
@@ -98,12 +133,6 @@ def _waits_for_limit(intent: Intent, until: datetime) -> AlertDraft:
 
 
 def _unbooked(lane: Lane, since: datetime) -> list[AlertDraft]:
-    rows = Intent.objects.filter(
-        ~Q(filled=F("venue_filled")),
-        account=lane.account,
-        state__in=AT_VENUE,
-        updated_at__lte=since,
-    )
     return [
         AlertDraft(
             kind=KINDS[1],
@@ -117,15 +146,15 @@ def _unbooked(lane: Lane, since: datetime) -> list[AlertDraft]:
             market_id=intent.market_id,
             intent_id=intent.pk,
         )
-        for intent in rows
+        for intent in _UNBOOKED.rows(lane.account.pk, since)
     ]
 
 
 def _unseen(lane: Lane, since: datetime) -> list[AlertDraft]:
     """Markets that recovery cannot see: nothing is sent there."""
-    if not Lease.objects.filter(pk=lane.account.pk, taken_at__lte=since).exists():
+    rows = _UNSEEN.rows(lane.account.pk)
+    if not rows or not _TAKEN_BEFORE.any(lane.account.pk, since):
         return []
-    rows = Market.objects.filter(account=lane.account, active=True, looked_over_at__isnull=True)
     return [
         AlertDraft(
             kind=KINDS[2],

@@ -20,6 +20,7 @@ from orders.lane.sweep import Sweeper
 from orders.lane.watch import Watch
 from orders.machine import ACTIVE, IN_DOUBT, Event, State
 from orders.models import Intent, Market
+from orders.prepared import Prepared
 
 TICK_S = 0.2  # how often the pump looks without being woken: back-offs and dates have no wake-up
 CLOCK_EVERY_S = 30.0
@@ -27,6 +28,18 @@ RESTART_S = 1.0
 DRAIN_S = 5.0
 HEAR_OUT_S = 1.0
 
+
+_ACTIVE: Prepared[Intent] = Prepared(
+    lambda account_id: Intent.objects.filter(account_id=account_id, state__in=ACTIVE).order_by("pk")
+)
+_ASKED: Prepared[Market] = Prepared(
+    lambda account_id: Market.objects.filter(account_id=account_id, look_requested_at__isnull=False)
+)
+_CANCELS: Prepared[Intent] = Prepared(
+    lambda account_id: Intent.objects.filter(
+        account_id=account_id, state__in=ACTIVE, cancel_requested_at__isnull=False
+    )
+)
 
 T = TypeVar("T")
 Look = Callable[[Lane, int], Coroutine[Any, Any, None]]
@@ -124,8 +137,7 @@ class Drive:
 
     async def _load(self) -> None:
         account_id = self.lane.account.pk
-        rows = Intent.objects.filter(account_id=account_id, state__in=ACTIVE).order_by("pk")
-        self.lane.book.keep(await self.lane.database.run(lambda: list(rows)))
+        self.lane.book.keep(await self.lane.database.run(partial(_ACTIVE.rows, account_id)))
 
     async def _disown(self) -> None:
         """What the former lane had in hand is in doubt, also while the venue is away."""
@@ -192,15 +204,22 @@ class Drive:
             self._nudge(asked)
             if waits and not lane.limited:
                 await self._claim()
-            await self._wait()
+            await self._rest()
 
-    async def _wait(self, *others: asyncio.Future[Any]) -> None:
-        """Until something happens: a wake-up, one of the others, or the next tick."""
+    async def _rest(self) -> None:
+        """Until a wake-up or the next tick."""
+        try:
+            async with asyncio.timeout(TICK_S):
+                await self.lane.wake.wait()
+        except TimeoutError:
+            pass
+        self.lane.wake.clear()
+
+    async def _wait(self, other: asyncio.Future[Any]) -> None:
+        """Until the other is done, a wake-up or the next tick."""
         waking = asyncio.ensure_future(self.lane.wake.wait())
         try:
-            await asyncio.wait(
-                {waking, *others}, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({waking, other}, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waking.cancel()
         self.lane.wake.clear()
@@ -208,11 +227,8 @@ class Drive:
     def _notice(self) -> tuple[bool, list[Market], list[Intent]]:
         """What other processes committed that concerns this lane."""
         account_id = self.lane.account.pk
-        asked = list(Market.objects.filter(account_id=account_id, look_requested_at__isnull=False))
-        cancels = Intent.objects.filter(
-            account_id=account_id, state__in=ACTIVE, cancel_requested_at__isnull=False
-        )
-        return journal.waiting(account_id, self.lane.clock.now()), asked, list(cancels)
+        asked, cancels = _ASKED.rows(account_id), _CANCELS.rows(account_id)
+        return journal.waiting(account_id, self.lane.clock.now()), asked, cancels
 
     def _nudge(self, asked: list[Market]) -> None:
         for market in asked:

@@ -11,8 +11,9 @@ from orders.journal import Change, Halt
 from orders.lane.absorb import absorb, is_ours, sighting
 from orders.lane.context import Lane
 from orders.lane.sender import MAX_RETURNS
-from orders.machine import IN_DOUBT, Event, Note, State
+from orders.machine import IN_DOUBT, Event, MarketState, Note, State
 from orders.models import Intent
+from orders.prepared import Prepared
 from orders.verdict import Facts, LookSight, RungSight, Sight, Verdict, judge, no_proof_possible
 from venues.gateway import Evidence, Look, OrderReport
 from venues.profiles import Rung
@@ -23,6 +24,18 @@ HALTED_BACKOFF_MOST_S = 15.0
 UNPROVABLE_BACKOFF_MOST_S = 60.0  # where no number of empty looks can end the doubt
 MOST_UNKNOWN_ORDERS = 20  # orders behind unknown trades that one look asks for
 SINCE_MARGIN_MS = 60_000
+
+
+_HALTED: Prepared[int] = Prepared(
+    lambda intent_id: Intent.objects.filter(
+        pk=intent_id, market__state=MarketState.HALTED
+    ).values_list("pk", flat=True)
+)
+_EXPLAINED: Prepared[str] = Prepared(
+    lambda market_id, ids: Intent.objects.filter(
+        market_id=market_id, venue_order_id__in=ids
+    ).values_list("venue_order_id", flat=True)
+)
 
 
 @dataclass(slots=True)
@@ -208,8 +221,7 @@ def _useful_in_s(lane: Lane, intent: Intent, looks: Sequence[LookSight]) -> floa
 
 
 def _is_halted(intent_id: int) -> bool:
-    row = Intent.objects.select_related("market").get(pk=intent_id)
-    return row.market.state == "HALTED"
+    return _HALTED.any(intent_id)
 
 
 async def look(lane: Lane, intent: Intent) -> Climb:
@@ -298,5 +310,4 @@ async def _behind_trades(
 
 
 def _known_orders(intent: Intent, ids: set[str]) -> set[str]:
-    rows = Intent.objects.filter(market_id=intent.market_id, venue_order_id__in=ids)
-    return set(rows.values_list("venue_order_id", flat=True))
+    return set(_EXPLAINED.rows(intent.market_id, ids))

@@ -20,6 +20,7 @@ from orders.journal import LEASE_S, Hold, LeaseLostError
 from orders.lane.context import Database, Lane, ThreadDatabase
 from orders.lane.drive import Drive
 from orders.models import Account, LaneProcess
+from orders.prepared import Prepared
 from orders.wake import Watcher
 from venues.gateway import Gateway, VenueSettings
 
@@ -28,6 +29,9 @@ log = structlog.get_logger(__name__)
 RENEW_S = 0.5
 STANDBY_S = 0.25  # how often a standby looks without being woken
 RETAKE_S = 1.0  # pause before an account that failed is taken again
+
+
+_ACCOUNT: Prepared[Account] = Prepared(lambda pk: Account.objects.filter(pk=pk))
 
 
 def _owner() -> str:
@@ -178,7 +182,7 @@ class Runner:
         clean = False
         database = self.make_database(f"journal-{held.hold.account_id}")
         try:
-            account = await database.run(partial(Account.objects.get, pk=held.hold.account_id))
+            (account,) = await database.run(partial(_ACCOUNT.rows, held.hold.account_id))
             venue = self.venues[account.name]
             held.lane = Lane(
                 account=account,

@@ -14,6 +14,7 @@ from orders.lane.absorb import Sighting, absorb, is_ours, sighting
 from orders.lane.context import Lane, log
 from orders.machine import TERMINAL, State
 from orders.models import Desk, Intent, Market
+from orders.prepared import Prepared
 from venues.gateway import Look, OrderReport
 from venues.profiles import IdFormat, Rung
 
@@ -26,6 +27,16 @@ MOST_PAGES = 20
 OVERLAP_MS = 120_000
 _LENGTH = {IdFormat.ALNUM18: 18}
 _SETTLED = TERMINAL | {State.INTENT}
+
+
+_MARKETS: Prepared[Market] = Prepared(
+    lambda account_id: Market.objects.filter(account_id=account_id, active=True)
+)
+_NAMED: Prepared[Intent] = Prepared(
+    lambda account_id, names: Intent.objects.filter(
+        account_id=account_id, client_order_id__in=names
+    )
+)
 
 
 @dataclass
@@ -153,7 +164,7 @@ class Sweeper:
 
     def _known(self, reports: Iterable[OrderReport]) -> dict[str, Intent]:
         names = [report.client_order_id for report in reports]
-        rows = Intent.objects.filter(account_id=self.lane.account.pk, client_order_id__in=names)
+        rows = _NAMED.rows(self.lane.account.pk, names)
         return {row.client_order_id: row for row in rows}
 
     async def _adopt(self, market: Market, report: OrderReport, look: Look) -> None:
@@ -179,7 +190,7 @@ class Sweeper:
         raise LeaseLostError(f"{lane.account.name}: starting over; {reason}")
 
     def markets(self) -> list[Market]:
-        return list(Market.objects.filter(account_id=self.lane.account.pk, active=True))
+        return _MARKETS.rows(self.lane.account.pk)
 
     def _due(self, market: Market) -> bool:
         now = self.lane.clock.monotonic()

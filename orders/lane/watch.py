@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from orders import journal
 from orders.journal import LeaseLostError
@@ -18,6 +19,7 @@ from orders.lane.context import Lane, log
 from orders.lane.sweep import Sweeper
 from orders.machine import State
 from orders.models import Intent, Market
+from orders.prepared import Prepared
 from venues.gateway import Look
 from venues.profiles import Rung
 
@@ -26,6 +28,9 @@ PAUSE_S = (2.0, 60.0)  # between two looks that did not end the watch: the first
 SINCE_MARGIN_MS = 60_000
 # Where no expiry is honoured a request may arrive at any time; after a day nobody waits for it.
 WITHOUT_EXPIRY = timedelta(days=1)
+
+
+_MARKET: Prepared[Market] = Prepared(lambda pk: Market.objects.filter(pk=pk))
 
 
 @dataclass
@@ -93,7 +98,7 @@ class Watch:
 
     async def _look(self, market_id: int, intents: list[Intent]) -> bool:
         """Its orders by our IDs, then its executions. False where the venue did not tell."""
-        market = await self.lane.database.run(lambda: Market.objects.get(pk=market_id))
+        (market,) = await self.lane.database.run(partial(_MARKET.rows, market_id))
         since_ms = self._since_ms(intents)
         if not await self.sweeper.sweep(market, since_ms=since_ms):
             return False

@@ -10,33 +10,43 @@ from django.db import connection
 
 from orders.machine import ACTIVE, TERMINAL, AlertState, MarketState, State
 from orders.models import Alert, Fill, Intent, Market
+from orders.prepared import Prepared
 from tests.simulation.venue import Venue, VenueOrder
 from venues.gateway import OrderStatus
 
 _ACTIVE = ", ".join(repr(state.value) for state in sorted(ACTIVE))
+_UNTOLD = (
+    "SELECT i.client_order_id, i.state FROM orders_intent i JOIN orders_market m"
+    f" ON m.id = i.market_id WHERE i.state IN ({_ACTIVE}) AND (m.state <> 'HALTED' OR NOT EXISTS"
+    " (SELECT 1 FROM orders_alert a WHERE a.market_id = m.id AND a.kind = 'market_halted'"
+    " AND a.state <> 'RESOLVED'))"
+)
+
+
+_MARKETS: Prepared[Market] = Prepared(Market.objects.all)
+_INTENTS: Prepared[Intent] = Prepared(Intent.objects.all)
+_FILLS: Prepared[Fill] = Prepared(Fill.objects.all)
+_ALERTED: Prepared[int] = Prepared(
+    lambda market_id: (
+        Alert.objects.filter(market_id=market_id, kind="market_halted")
+        .exclude(state=AlertState.RESOLVED)
+        .values_list("pk", flat=True)
+    )
+)
 
 
 def unfinished() -> list[str]:
     """Intents that are neither at their end nor in a halted market with an open alert."""
     raw = connection.connection
     assert raw is not None
-    (count,) = raw.execute(
-        f"SELECT count(*) FROM orders_intent WHERE state IN ({_ACTIVE})"
-    ).fetchone()
-    if not count:
-        return []
-    rows = Intent.objects.exclude(state__in=TERMINAL).select_related("market")
-    return [
-        f"{intent.client_order_id} is {intent.state} and nobody is told"
-        for intent in rows
-        if not _told(intent.market)
-    ]
+    rows = raw.execute(_UNTOLD).fetchall()
+    found = [f"{name} is {state} and nobody is told" for name, state in rows]
+    rows = raw.execute("SELECT client_order_id FROM orders_intent WHERE state = 'IN_FLIGHT'")
+    return found + [f"{name} is IN_FLIGHT and nobody waits for its answer" for (name,) in rows]
 
 
 def _told(market: Market) -> bool:
-    halted = market.state == MarketState.HALTED
-    alerts = Alert.objects.filter(market=market, kind="market_halted")
-    return halted and alerts.exclude(state=AlertState.RESOLVED).exists()
+    return market.state == MarketState.HALTED and _ALERTED.any(market.pk)
 
 
 def compare(venue: Venue, tell: Callable[[str, str], None]) -> list[str]:
@@ -44,8 +54,14 @@ def compare(venue: Venue, tell: Callable[[str, str], None]) -> list[str]:
     by_name: dict[str, list[VenueOrder]] = defaultdict(list)
     for order in venue.orders:
         by_name[order.client_order_id].append(order)
-    intents = {intent.client_order_id: intent for intent in Intent.objects.all()}
-    fills = {fill.venue_trade_id: fill for fill in Fill.objects.select_related("intent")}
+    markets = {market.pk: market for market in _MARKETS.rows()}
+    intents = {intent.client_order_id: intent for intent in _INTENTS.rows()}
+    by_pk = {intent.pk: intent for intent in intents.values()}
+    fills = {fill.venue_trade_id: fill for fill in _FILLS.rows()}
+    for intent in intents.values():
+        intent.market = markets[intent.market_id]
+    for fill in fills.values():
+        fill.intent = by_pk[fill.intent_id]
     found: list[str] = []
     for name, orders in by_name.items():
         if name not in intents:
@@ -54,7 +70,7 @@ def compare(venue: Venue, tell: Callable[[str, str], None]) -> list[str]:
         if len(effective) > 1:
             found.append(f"{len(effective)} orders with effect for one decision: {name}")
     found += _executions(venue, intents, fills)
-    found += _positions(venue, intents)
+    found += _positions(venue, intents, markets)
     for intent in intents.values():
         found += _end(intent, by_name.get(intent.client_order_id, []))
     return found
@@ -83,10 +99,10 @@ def _excused(intent: Intent) -> bool:
     return State(intent.state) not in TERMINAL and _told(intent.market)
 
 
-def _positions(venue: Venue, intents: dict[str, Intent]) -> list[str]:
+def _positions(venue: Venue, intents: dict[str, Intent], markets: dict[int, Market]) -> list[str]:
     """Each market's position is the sum of what the ledger executed, save for what is in doubt."""
     found = []
-    for market in Market.objects.all():
+    for market in markets.values():
         doubtful = any(_excused(i) for i in intents.values() if i.market_id == market.pk)
         total = sum(
             (

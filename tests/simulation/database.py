@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from random import Random
 from typing import Any, ClassVar, TypeVar
@@ -16,7 +17,8 @@ from orders.machine import ACTIVE
 from orders.models import Desk
 from tests.simulation import speed
 from tests.simulation.clocks import MachineClock
-from tests.simulation.loop import Process, VirtualLoop, outside
+from tests.simulation.loop import Process, VirtualLoop
+from tests.simulation.network import OPENING_S
 from tests.simulation.plan import ACCOUNT, Faults, settings_of
 
 T = TypeVar("T")
@@ -44,23 +46,27 @@ class Server:
         self.loop, self.clock, self.random, self.faults = loop, clock, random, faults
         Server.running = self
         self.peace = False
+        self.other_stalls = 1.0  # how often other calls stall than claims, in a claim's fourths
         self._skipped = 0
         self._nothing: dict[Any, Any] = {}  # what the real answer is when there is nothing
         self.watchers: list[Callable[[], None]] = []
         self.commits: list[tuple[float, int | None]] = [(0.0, None)]  # true time, last line
         self.raw: Any = connection.connection
-        self.raw.create_function("strftime", 2, self._strftime)
 
-    def _strftime(self, _form: str, _when: str) -> str:
-        """SQLite's own function, asked by the journal for the time: here it is simulated."""
-        return self.clock.now().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    def now(self) -> str:
+        """What SQLite tells of the time."""
+        return self.clock.now().isoformat(" ", "milliseconds")[:23]
+
+    @property
+    def calm(self) -> bool:
+        """No faults: it is over, or the first lane still begins."""
+        return self.peace or self.loop.time() < OPENING_S
 
     def call(self, work: Callable[[], T]) -> T:
         """Run it as in a thread of its own; who watches for commits is told a little later."""
         before = self.raw.total_changes
         try:
-            with outside():
-                return work()
+            return work()
         finally:
             if self.raw.total_changes != before:
                 self._committed()
@@ -74,7 +80,8 @@ class Server:
         statement = _NOTHING.get(polls)
         if statement is None:
             return self.call(work)
-        (count,) = self.raw.execute(statement, {"now": self._strftime("", "")}).fetchone()
+        given = {"now": self.now()} if ":now" in statement else {}
+        (count,) = self.raw.execute(statement, given).fetchone()
         if count:
             return self.call(work)
         self._skipped += 1
@@ -83,6 +90,12 @@ class Server:
             nothing = self._nothing.setdefault(polls, asked)
             assert asked == nothing, f"{polls}: {asked} although there is nothing"
         return self._nothing[polls]  # type: ignore[no-any-return]
+
+    def put_back(self, image: bytes, lines: int) -> None:
+        """The journal is what it was when it had so many commits."""
+        restore(image)
+        self.watchers.clear()
+        del self.commits[lines:]
 
     def _committed(self) -> None:
         (top,) = self.raw.execute("SELECT max(id) FROM orders_transition").fetchone()
@@ -117,20 +130,24 @@ class Connection:
     def _takes_s(self, call: Callable[[], object]) -> float:
         """Stalls hit claims most: a claim's age is what the expiry must cover."""
         server = self._server
-        share = server.faults.stall * (4 if "_claim" in getattr(call, "__qualname__", "") else 1)
-        if not server.peace and server.random.random() < share:
+        claims = "_claim" in getattr(call, "__qualname__", "")
+        share = server.faults.stall * (4 if claims else server.other_stalls)
+        if not server.calm and server.random.random() < share:
             return server.random.uniform(0.3, 3.0)
         return server.random.uniform(0.0002, 0.002)
 
     def _execute(self, call: Callable[[], T], future: asyncio.Future[T]) -> None:
         server, process = self._server, self._process
+        if process.starved and getattr(call, "func", None) is journal.renew and not server.peace:
+            server.loop.call_later(0.2, self._execute, call, future)
+            return
         if future.cancelled() and server.random.random() < 0.5:
             return  # it had not begun
         process.calls += 1
         if process.calls == process.crash_before_call:
             process.crash()  # a transaction in progress is rolled back
             return
-        failing = not server.peace and server.random.random() < server.faults.database
+        failing = not server.calm and server.random.random() < server.faults.database
         try:
             if failing and server.random.random() < 0.5:
                 raise OperationalError("the database went away before the commit")
@@ -166,8 +183,10 @@ class Watcher:
 
 def create() -> bytes:
     """The image of a migrated, empty journal."""
-    speed.install()
     call_command("migrate", verbosity=0)
+    speed.install()
+    # SQLite's own function, asked by the journal for the time: here it is simulated.
+    connection.connection.create_function("strftime", 2, lambda *_: Server.running.now())
     Desk.objects.update(prefix="simd")
     accounts.sync({ACCOUNT: settings_of(5000, 3000)})
     image: bytes = connection.connection.serialize()
@@ -175,4 +194,8 @@ def create() -> bytes:
 
 
 def restore(image: bytes) -> None:
-    connection.connection.deserialize(image)
+    """Copied, so that the journal is SQLite's own memory and not a file that is kept there."""
+    kept = sqlite3.connect(":memory:")
+    kept.deserialize(image)
+    kept.backup(connection.connection)
+    kept.close()

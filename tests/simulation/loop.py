@@ -6,12 +6,9 @@ import asyncio
 import contextvars
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeVarTuple, Unpack
-
-_Ts = TypeVarTuple("_Ts")
+from typing import Any
 
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
@@ -27,6 +24,7 @@ class Process:
         self.name = name
         self.alive = True
         self.frozen = False
+        self.starved = False  # of its renewals
         self.steps = 0
         self.crash_at_step = 0
         self.freeze_at_step = 0
@@ -40,14 +38,14 @@ class Process:
         self.on_freeze: Callable[[Process], None] = lambda _: None
         self.context = contextvars.Context()
         self.context.run(PROCESS.set, self)
-        self._held: list[asyncio.Handle] = []
+        self._held: list[Handle] = []
 
     def crash(self) -> None:
         if self.alive:
             self.alive = False
             self.on_crash(self)
 
-    def admit(self, handle: asyncio.Handle) -> bool:
+    def admit(self, handle: Handle) -> bool:
         """Whether the step may run now. Crashes and freezes happen here, between two awaits."""
         if not self.alive:
             return False
@@ -62,10 +60,27 @@ class Process:
             return False
         return True
 
-    def wake(self) -> list[asyncio.Handle]:
+    def wake(self) -> list[Handle]:
         self.frozen = False
         held, self._held = self._held, []
         return held
+
+
+class Handle:
+    """A step that waits to be run: `asyncio.Handle` without what debugging needs."""
+
+    __slots__ = ("args", "callback", "context", "dropped")
+
+    def __init__(self, callback: Callable[..., object], args: Any, context: Any) -> None:
+        self.callback, self.args = callback, args
+        self.context = contextvars.copy_context() if context is None else context
+        self.dropped = False
+
+    def cancel(self) -> None:
+        self.dropped = True
+
+    def cancelled(self) -> bool:
+        return self.dropped
 
 
 class _Task(asyncio.Task[Any]):
@@ -88,8 +103,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[Handle] = deque()
+        self._timers: list[tuple[float, int, Handle]] = []
         self._numbers = count()
         self._tasks: list[_Task] = []
         self._world = contextvars.Context()
@@ -114,36 +129,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def is_closed(self) -> bool:
         return False
 
-    def call_soon(
-        self,
-        callback: Callable[[Unpack[_Ts]], object],
-        *args: *_Ts,
-        context: contextvars.Context | None = None,
-    ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> Handle:
+        handle = Handle(callback, args, context)
         self._ready.append(handle)
         return handle
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[Unpack[_Ts]], object],
-        *args: *_Ts,
-        context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> Handle:
+        handle = Handle(callback, args, context)
         heapq.heappush(self._timers, (when, next(self._numbers), handle))
         return handle
 
-    def call_later(
-        self,
-        delay: float,
-        callback: Callable[[Unpack[_Ts]], object],
-        *args: *_Ts,
-        context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> Handle:
         return self.call_at(self._now + max(delay, 0.0), callback, *args, context=context)
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -156,9 +160,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.errors.append(context)
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It stays in the heap and is passed over."""
 
     # ---- what the simulation adds
 
@@ -186,19 +187,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _jump(self) -> bool:
         while self._timers:
             when, _, handle = heapq.heappop(self._timers)
-            if not handle._cancelled:
+            if not handle.dropped:
                 self._now = max(self._now, when)
                 self._ready.append(handle)
                 return True
         return False
 
-    def _step(self, handle: asyncio.Handle) -> None:
-        if handle._cancelled:
+    def _step(self, handle: Handle) -> None:
+        if handle.dropped:
             return
-        context: contextvars.Context = handle._context  # type: ignore[attr-defined]
-        process = context.get(PROCESS)
+        process = handle.context.get(PROCESS)
         if process is None or process.admit(handle):
-            handle._run()
+            try:
+                handle.context.run(handle.callback, *handle.args)
+            except Exception as error:
+                self.call_exception_handler({"handle": handle, "exception": error})
 
     def drop(self) -> None:
         """Unwind what still waits. Only after the run: its clean-up must not count."""
@@ -215,17 +218,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._tasks.clear()
         self._ready.clear()
         self._timers.clear()
-
-
-@contextmanager
-def outside() -> Iterator[None]:
-    """For a while no loop runs, as in a thread: Django then uses the thread's one connection."""
-    loop = asyncio.events._get_running_loop()
-    asyncio.events._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio.events._set_running_loop(loop)
 
 
 async def forever() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from orders.verdict import Facts, LookSight, Verdict
 from tests.simulation import database
 from tests.simulation.plan import Plan
 from venues.gateway import Permit
-from venues.profiles import Profile, UsedId
+from venues.profiles import Profile, Rung, UsedId
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Mutation:
     patches: Callable[[], Sequence[Any]]
     matters: Callable[[Plan], bool] = lambda plan: True  # False: this plan cannot miss it
     plan: Callable[[Plan], Plan] = lambda plan: plan
+    covered_by: str = ""  # the other rule of the pair, taken out alone: that must change nothing
+    control: bool = False
 
 
 def _provable(plan: Plan) -> bool:
@@ -39,6 +42,18 @@ def _provable(plan: Plan) -> bool:
     profile = plan.profile
     used = profile.used_id in (UsedId.UNIQUE_WHILE_OPEN, UsedId.UNKNOWN)
     return profile.expiry and profile.whole_life and used and plan.faults.lost > 0.1
+
+
+def _lists(plan: Plan) -> bool:
+    """A proof that rests on lists: every kind of end is in one of them."""
+    profile = plan.profile
+    return (
+        profile.expiry
+        and {Rung.OPEN_ORDERS, Rung.CLOSED_ORDERS} <= set(profile.ladder)
+        and profile.page_size > 10
+        and profile.used_id in (UsedId.UNIQUE_WHILE_OPEN, UsedId.UNKNOWN)
+        and plan.faults.lost > 0.1
+    )
 
 
 def _late(plan: Plan) -> bool:
@@ -145,6 +160,44 @@ def _empty_however_far(look: LookSight, profile: Profile) -> bool:
     return verdict_empty(replace(look, rungs=rungs), profile)
 
 
+def _whatever_its_life(facts: Facts, profile: Profile) -> str:
+    return verdict_no_proof(facts, replace(profile, whole_life=True))
+
+
+def _ends_show_late(plan: Plan) -> Plan:
+    """A venue at which no look-up shows an order all its life."""
+    lag_s = plan.profile.visibility_lag_ms / 1000
+    rules = replace(
+        plan.rules, all_orders=False, forget_id_s=0.0, late_end_s=lag_s, late_trade_s=lag_s
+    )
+    return replace(plan, rules=rules, profile=replace(plan.profile, whole_life=False))
+
+
+def _ends_show_at_once(plan: Plan) -> Plan:
+    """A venue at which the right order of the rungs is enough, whatever shows a whole life."""
+    rules = replace(plan.rules, all_orders=False, forget_id_s=0.0, late_end_s=0.0, late_trade_s=0.0)
+    return replace(plan, rules=rules, profile=replace(plan.profile, whole_life=False))
+
+
+def _ends_show_at_once_reversed(plan: Plan) -> Plan:
+    return _reversed(_ends_show_at_once(plan))
+
+
+def _not_in_a_record(hold: Hold) -> None:
+    """The fence, but not where answers and looks are recorded."""
+    caller = sys._getframe(1).f_code.co_name
+    if caller != "record":
+        lease_check(hold)
+
+
+def _without_whole_life() -> list[Any]:
+    return [
+        patch.object(verdict, "no_proof_possible", _whatever_its_life),
+        patch.object(resolver, "no_proof_possible", _whatever_its_life),
+    ]
+
+
+lease_check = lease.check
 verdict_no_proof = verdict.no_proof_possible
 verdict_expired = verdict.expired_before
 verdict_empty = verdict.empty
@@ -166,11 +219,27 @@ MUTATIONS: dict[str, Mutation] = {
         _late,
         _believing(visibility_lag_ms=0),
     ),
+    "whole-life": Mutation(
+        "one look-up shows an order all its life, or nothing is proven",
+        _without_whole_life,
+        lambda plan: plan.theme == "moving orders",
+        _ends_show_late,
+    ),
+    # Where a look-up shows an order all its life, the order of the rungs changes nothing: both
+    # rules are taken out, at venues where the order of the rungs alone would be enough.
     "rung-order": Mutation(
         "rungs are climbed in the direction in which orders move",
-        list,
-        lambda plan: _late(plan) and plan.rules.fills_on_look > 0,
-        _reversed,
+        _without_whole_life,
+        lambda plan: _lists(plan) and plan.rules.fills_on_look > 0,
+        _ends_show_at_once_reversed,
+        covered_by="rung-order-control",
+    ),
+    "rung-order-control": Mutation(
+        "nothing: what is left of the rules when the order of the rungs alone must do",
+        _without_whole_life,
+        lambda plan: _lists(plan) and plan.rules.fills_on_look > 0,
+        _ends_show_at_once,
+        control=True,
     ),
     "clock-margin": Mutation(
         "the looks leave the clock margin",
@@ -181,7 +250,7 @@ MUTATIONS: dict[str, Mutation] = {
     "window": Mutation(
         "a rung counts only as far as it reaches",
         lambda: [patch.object(verdict, "empty", _empty_however_far)],
-        lambda plan: _provable(plan) and plan.profile.page_size < 10,
+        lambda plan: plan.theme == "pages",
     ),
     "expiry-from-claim": Mutation(
         "a request's expiry is counted from the claim",
@@ -196,9 +265,29 @@ MUTATIONS: dict[str, Mutation] = {
         ],
         lambda plan: _provable(plan) and plan.rules.vanishes > 0,
     ),
+    # A lane asks for an intent again only when its own send has been answered or given up, so an
+    # answer to an earlier attempt comes to a former owner, whom the fence keeps from recording it.
+    # Both rules are taken out.
     "answers-by-attempt": Mutation(
         "an answer belongs to its attempt",
-        lambda: [patch.object(sender, "_change", _any_attempt)],
+        lambda: [
+            patch.object(sender, "_change", _any_attempt),
+            patch.object(lease, "check", _not_in_a_record),
+            patch.object(Held, "end", lambda _: None),
+            patch.object(runner, "LEASE_S", 1e6),
+        ],
+        lambda plan: plan.theme == "slow refusals",
+        covered_by="answers-by-attempt-control",
+    ),
+    "answers-by-attempt-control": Mutation(
+        "nothing: a former owner may record what it heard, for its own attempt",
+        lambda: [
+            patch.object(lease, "check", _not_in_a_record),
+            patch.object(Held, "end", lambda _: None),
+            patch.object(runner, "LEASE_S", 1e6),
+        ],
+        lambda plan: plan.theme == "slow refusals",
+        control=True,
     ),
     "one-send-per-permit": Mutation(
         "a permit allows one request", lambda: [patch.object(Permit, "use", lambda _: None)]
@@ -235,7 +324,7 @@ MUTATIONS: dict[str, Mutation] = {
             patch.object(runner, "LEASE_S", 1e6),
             patch.object(Held, "end", lambda _: None),
         ],
-        lambda plan: plan.faults.freezes > 0,
+        lambda plan: plan.theme == "late owners" or plan.faults.freezes > 0,
     ),
 }
 

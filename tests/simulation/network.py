@@ -45,6 +45,7 @@ class Network:
         self.peace = False
         self.streams: list[Callable[[OrderReport], None]] = []
         self.silent_until = 0.0
+        self.travelling = 0  # create requests that have not arrived yet
 
     @property
     def out(self) -> bool:
@@ -69,7 +70,10 @@ class Network:
         if not self.plan.profile.expiry:
             return self.random.uniform(0.3, 4.0) * self.plan.expiry_ms / 1000
         lag_s = self.plan.profile.visibility_lag_ms / 1000
-        at = expires_s + self.random.uniform(-lag_s, 0.2 * lag_s)
+        if self.plan.theme == "margin":
+            at = expires_s + self.random.uniform(-1.0, 0.9) * self.faults.venue_jitter_s
+        else:
+            at = expires_s + self.random.uniform(-lag_s, 0.2 * lag_s)
         return max(at - self.loop.time(), 0.0)
 
     def _fate(self, what: str) -> str:
@@ -82,6 +86,8 @@ class Network:
         share = self.faults.lost * SHARES.get(kind, 1.0)
         if self.random.random() >= min(share, 0.85):
             return ""
+        if kind == "create" and self.plan.theme == "slow refusals":
+            return FATES[2]
         if kind == "create" and self.random.random() < 0.6:
             return FATES[-1]
         return self.random.choice(FATES)
@@ -98,6 +104,8 @@ class Network:
         if fate:
             self.tell("network", f"{what}: {fate}")
         delay = self._delay(what.split()[1])
+        if self._refusing(what) and self.random.random() < 0.5:
+            delay = self.random.uniform(1.0, 3.5) * self.plan.expiry_ms / 1000
         if fate in FATES[:2] or fate == "error page before":
             if fate != FATES[0]:
                 reply = RESET if fate == FATES[1] else GATEWAY_ERROR
@@ -106,12 +114,16 @@ class Network:
         if fate == "error page, then executed":
             self.loop.later(delay, _give, answer, GATEWAY_ERROR)
             delay += self._late(expires_s)
+        if what.split()[1] == "create":
+            self.travelling += 1
         self.loop.later(delay, self._arrive, what, act, answer, fate)
         return answer
 
     def _arrive(
         self, what: str, act: Callable[[], Reply], answer: asyncio.Future[Reply], fate: str
     ) -> None:
+        if what.split()[1] == "create":
+            self.travelling -= 1
         reply = act()
         if fate == "lost after, hangs":
             return
@@ -120,7 +132,13 @@ class Network:
             "half an answer": replace(reply, whole=False),
             "error page after": GATEWAY_ERROR,
         }.get(fate, reply)
-        self.loop.later(self._delay(what.split()[1]), _give, answer, reply)
+        delay = self._delay(what.split()[1])
+        if self._refusing(what):
+            delay = self.random.uniform(0.0, 0.4) * self.plan.timeout_ms / 1000
+        self.loop.later(delay, _give, answer, reply)
+
+    def _refusing(self, what: str) -> bool:
+        return self.plan.theme == "slow refusals" and not self.peace and what.split()[1] == "create"
 
     def push(self, report: OrderReport) -> None:
         """Lost, late, twice, or nothing for a while."""

@@ -30,6 +30,21 @@ USED_IDS = (
 )
 
 
+# What a seed is hard on. Two in ten are hard on nothing in particular.
+THEMES = (
+    "mixed",
+    "mixed",
+    "pages",  # the lists of the venue show a few orders only
+    "margin",  # requests arrive when the venue's servers disagree whether they are too late
+    "moving orders",  # resting orders end while somebody looks
+    "stale claims",  # the desk stalls between a claim and its send
+    "late owners",  # lanes sleep past their lease, wake, and go on for a while
+    "slow refusals",  # the answer to a first attempt comes when a second one is under way
+    "late evidence",  # the venue contradicts itself: fills after an end, refusals before fills
+    "backup",  # the journal is put back to what it was some seconds ago
+)
+
+
 @dataclass(frozen=True)
 class VenueRules:
     """What the venue does beyond its profile, within what the profile says.
@@ -50,6 +65,8 @@ class VenueRules:
     eager: float  # share of orders that execute at once
     vanishes: float  # share of known orders that it stops showing, for a while or for ever
     pushes: float  # share of pushes that arrive
+    fills_after_end: float  # share of ends that an execution follows, which it then reports
+    refuses_first: float  # share of executions that a push calls rejected first
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,8 @@ class Faults:
     stall: float  # of journal calls: they take up to a lease and more
     crashes: float  # chance that a process's life ends in one
     freezes: float
+    restore: tuple[float, float] | None  # when the image is taken, and when it is put back
+    restore_told: bool  # the operator says so; else nothing is under way, and the venue shows it
     outage: tuple[float, float] | None
     limits: int  # how often the venue asks to be left alone
     clock_step_s: float
@@ -73,6 +92,7 @@ class Plan:
     """One run."""
 
     seed: int
+    theme: str
     profile: Profile
     rules: VenueRules
     faults: Faults
@@ -90,21 +110,29 @@ class Plan:
 def plan_of(seed: int) -> tuple[Plan, Random]:
     """The plan, and the randomness that the run goes on with."""
     random = Random(seed)
-    profile = _profile(random)
-    rules = _rules(random, profile)
+    theme = random.choice(THEMES)
+    profile = _profile(random, theme)
+    rules = _rules(random, profile, theme)
     profile = replace(profile, whole_life=_whole_life(profile, rules))
     kind = random.choice(("calm", "rough", "wild", "wild"))
+    proof = theme in _ABOUT_PROOF
+    chaos_s = random.uniform(4.5, 5.0) if proof else random.uniform(3.0, 5.0)
+    if theme in SLEEPERS:  # time to sleep past a lease, and to wake
+        chaos_s += 2.0
     plan = Plan(
         seed=seed,
+        theme=theme,
         profile=profile,
         rules=rules,
-        faults=_faults(random, kind, profile),
-        timeout_ms=random.randrange(400, 1600),
-        expiry_ms=random.randrange(800, 2400),
-        lanes=random.choice((1, 1, 2)),
-        chaos_s=random.uniform(4.0, 7.0),
-        decisions=random.randint(4, 9),
-        symbols=random.choice((1, 1, 2, 4)),
+        faults=_faults(random, kind, profile, theme, chaos_s),
+        timeout_ms=1800 if theme == "slow refusals" else random.randrange(300, 1000),
+        expiry_ms=400
+        if theme == "slow refusals"
+        else random.randrange(600, 900 if proof else 1600),
+        lanes=2 if theme in SLEEPERS else random.choice((1, 1, 1, 2, 2, 3)),
+        chaos_s=chaos_s,
+        decisions=random.randint(4, 8),
+        symbols=1 if theme == "pages" else random.choice((1, 1, 2, 4)),
         cancels=random.choice((0, 0, 1, 2)),
         halts=random.choice((0, 0, 0, 1)),
         offsets_s=(
@@ -117,35 +145,62 @@ def plan_of(seed: int) -> tuple[Plan, Random]:
     return plan, random
 
 
-def _profile(random: Random) -> Profile:
-    return replace(
+# Themes about the proof of absence, which only some venues allow; and those about one chain of
+# events, which other faults would mostly break.
+_PRECISE = ("margin", "moving orders", "stale claims", "late owners", "slow refusals")
+SLEEPERS = ("late owners", "slow refusals")
+_ABOUT_PROOF = ("pages", "margin", "moving orders", "stale claims", "slow refusals")
+
+
+def _profile(random: Random, theme: str) -> Profile:
+    profile = replace(
         PROFILES["binance"],
         ladder=random.choice(LADDERS),
         expiry=random.random() < 0.75,
         used_id=random.choice(USED_IDS),
-        visibility_lag_ms=random.randrange(300, 900),
+        visibility_lag_ms=random.randrange(200, 600),
         clock_margin_ms=random.randrange(60, 240),
-        stream=random.random() < 0.5,
+        stream=theme not in ("moving orders", "slow refusals") and random.random() < 0.5,
         page_size=2 if random.random() < 0.25 else 500,
         window_ms=random.choice((None, 86_400_000)),
     )
+    if theme == "backup":  # without a list of closed orders nobody can tell what a backup lacks
+        ladder = random.choice((FULL, (Rung.OPEN_ORDERS, Rung.CLOSED_ORDERS, Rung.TRADES)))
+        return replace(profile, ladder=ladder, page_size=500)
+    if theme not in _ABOUT_PROOF:
+        return profile
+    return replace(
+        profile,
+        ladder=FULL[1:] if theme == "pages" else FULL,
+        expiry=True,
+        page_size=2 if theme == "pages" else 500,
+        clock_margin_ms={"margin": 240, "slow refusals": 60}.get(theme, profile.clock_margin_ms),
+        visibility_lag_ms=200 if theme == "slow refusals" else profile.visibility_lag_ms,
+        used_id=random.choice((UsedId.UNKNOWN, UsedId.UNIQUE_WHILE_OPEN)),
+    )
 
 
-def _rules(random: Random, profile: Profile) -> VenueRules:
+def _rules(random: Random, profile: Profile, theme: str) -> VenueRules:
     lag_s = profile.visibility_lag_ms / 1000
     lists_closed = Rung.CLOSED_ORDERS in profile.ladder
-    all_orders = lists_closed and random.random() < 0.8
+    proof = theme in _ABOUT_PROOF
+    all_orders = lists_closed and random.random() < (0.9 if proof else 0.8)
+    late, moving = theme == "late evidence", theme == "moving orders"
     return VenueRules(
-        late_accept_s=random.choice((0.0, lag_s, lag_s, lag_s)),
+        late_accept_s=lag_s if proof else random.choice((0.0, lag_s, lag_s, lag_s)),
         late_end_s=0.0 if all_orders else random.choice((0.0, lag_s)),
         late_trade_s=random.choice((0.0, lag_s)),
         forget_id_s=random.choice((None, 0.0, 0.0, 0.3)) if lists_closed else None,
         all_orders=all_orders,
         refuses=random.choice((0.0, 0.0, 0.1, 0.3)),
-        fills_on_look=random.choice((0.0, 0.35, 0.35)),
-        eager=random.choice((0.1, 0.5, 0.9)),
-        vanishes=random.choice((0.0, 0.0, 0.8)),
+        fills_on_look=0.35 if moving else random.choice((0.0, 0.35, 0.35)),
+        eager=0.0 if moving else random.choice((0.1, 0.5, 0.9)),
+        vanishes=0.0
+        if proof or theme in ("backup", "late evidence")
+        else random.choice((0.0, 0.0, 0.8)),
         pushes=random.choice((0.0, 0.5, 0.9, 1.0)),
+        fills_after_end=random.choice((0.2, 0.6)) if late and lists_closed else 0.0,
+        refuses_first=random.choice((0.0, 0.3)) if late and lists_closed else 0.0,
     )
 
 
@@ -154,21 +209,37 @@ def _whole_life(profile: Profile, rules: VenueRules) -> bool:
     return rules.all_orders or (Rung.CLIENT_ID in profile.ladder and rules.forget_id_s is None)
 
 
-def _faults(random: Random, kind: str, profile: Profile) -> Faults:
+def _faults(random: Random, kind: str, profile: Profile, theme: str, chaos_s: float) -> Faults:
     scale = {"calm": 0.2, "rough": 1.0, "wild": 2.0}[kind]
-    start = random.uniform(0.5, 4.0)
+    if theme in _ABOUT_PROOF:
+        scale = max(scale, 1.0)
+    start = random.uniform(0.5, 3.0)
+    image_at = random.uniform(0.4, chaos_s * 0.5)
+    lost = random.choice((0.15, 0.25, 0.4)) * scale
+    precise = theme in _PRECISE
+    jitter_s = 0.45 * profile.clock_margin_ms / 1000
     return Faults(
-        lost=random.choice((0.15, 0.25, 0.4)) * scale,
-        slow=random.choice((0.0, 0.1, 0.3)) * scale,
-        database=random.choice((0.0, 0.0, 0.02)) * scale,
-        stall=random.choice((0.0, 0.0, 0.08)) * scale,
-        crashes=random.choice((0.0, 0.6, 0.9)) * min(scale, 1.0),
-        freezes=random.choice((0.0, 0.0, 0.8)) * min(scale, 1.0),
-        outage=(start, start + random.uniform(0.5, 3.0)) if random.random() < 0.2 * scale else None,
-        limits=random.choice((0, 0, 0, 1)),
+        lost=0.4 if theme in ("margin", "moving orders", "stale claims") else lost,
+        slow=0.0 if precise else random.choice((0.0, 0.1, 0.3)) * scale,
+        database=0.0 if precise else random.choice((0.0, 0.0, 0.02)) * scale,
+        stall=_stall(random, theme, precise) * scale,
+        crashes=0.0 if precise else random.choice((0.0, 0.6, 0.9)) * min(scale, 1.0),
+        freezes=0.0 if precise else random.choice((0.0, 0.0, 0.8)) * min(scale, 1.0),
+        restore=(image_at, image_at + random.uniform(0.3, 2.0)) if theme == "backup" else None,
+        restore_told=random.random() < 0.7,
+        outage=(start, start + random.uniform(0.5, 2.0))
+        if random.random() < 0.2 * scale and not precise
+        else None,
+        limits=0 if precise else random.choice((0, 0, 0, 1)),
         clock_step_s=random.choice((0.0, 0.0, 1.0)),
-        venue_jitter_s=random.choice((0.0, 0.45, 0.45)) * profile.clock_margin_ms / 1000,
+        venue_jitter_s=jitter_s if theme == "margin" else random.choice((0.0, 1.0, 1.0)) * jitter_s,
     )
+
+
+def _stall(random: Random, theme: str, precise: bool) -> float:
+    if theme == "stale claims":
+        return 0.15
+    return 0.0 if precise else random.choice((0.0, 0.0, 0.08))
 
 
 def settings_of(timeout_ms: int, expiry_ms: int) -> VenueSettings:

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 # seed -> what it found in the desk
 REGRESSIONS: dict[int, str] = {
-    51: "a lane that gave its account back was cancelled again, and the account was never retaken",
+    42: "a lane that gave its account back was cancelled again, and the account was never retaken",
 }
 
 # rule -> the first seed that notices that it is missing
 CAUGHT: dict[str, int] = {
-    "clean-up-in-peace": 51,
-    "known-never-absent": 31,
-    "lag-between": 201,
-    "looks-after-expiry": 20,
-    "no-end-without-proof": 83,
-    "one-send-per-permit": 20,
-    "same-id": 1,
-    "second-look": 100,
-    "window": 212,
+    "answers-by-attempt": 63,
+    "clean-up-in-peace": 42,
+    "clock-margin": 4,
+    "expiry-from-claim": 236,
+    "fencing": 25,
+    "known-never-absent": 164,
+    "lag-between": 4,
+    "looks-after-expiry": 3,
+    "no-end-without-proof": 38,
+    "one-send-per-permit": 4,
+    "rung-order": 311,
+    "same-id": 4,
+    "second-look": 4,
+    "whole-life": 288,
+    "window": 230,
     "write-ahead": 1,
 }

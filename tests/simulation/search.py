@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tests.simulation import database
 from tests.simulation.mutations import MUTATIONS, taken_out
 from tests.simulation.plan import plan_of
+from tests.simulation.regressions import CAUGHT, REGRESSIONS
 from tests.simulation.world import Outcome, simulate
 
 CHUNK = 25  # seeds that one worker takes at a time
@@ -22,13 +23,12 @@ CHUNK = 25  # seeds that one worker takes at a time
 class Runs:
     """Seeds, one after the other, each on a fresh journal."""
 
-    def __init__(self, mutation: str | None = None) -> None:
+    def __init__(self) -> None:
         self._image = database.create()
-        self._mutation = mutation
 
-    def one(self, seed: int) -> Outcome:
+    def one(self, seed: int, mutation: str | None = None) -> Outcome:
         database.restore(self._image)
-        with taken_out(self._mutation) as change:
+        with taken_out(mutation) as change:
             return simulate(seed, change)
 
 
@@ -44,11 +44,12 @@ class Result:
 
 
 _runs: Runs | None = None
+_mutation: str | None = None
 
 
 def _prepare(mutation: str | None) -> None:
-    global _runs
-    _runs = Runs(mutation)
+    global _runs, _mutation
+    _runs, _mutation = Runs(), mutation
     gc.freeze()
     gc.disable()  # a run makes much garbage and few cycles
 
@@ -56,7 +57,7 @@ def _prepare(mutation: str | None) -> None:
 def _one(seed: int) -> Result:
     assert _runs is not None
     began = time.process_time()
-    outcome = _runs.one(seed)
+    outcome = _runs.one(seed, _mutation)
     gc.collect(1)
     spent = time.process_time() - began
     return Result(seed, outcome.violations, outcome.digest, outcome.counts, spent)
@@ -82,6 +83,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--story", action="store_true", help="print what happened, line by line")
+    parser.add_argument("--kept", action="store_true", help="the kept seeds, as lines of JSON")
     parser.add_argument("--mutation", choices=sorted(MUTATIONS), help="take a rule out")
     parser.add_argument("--stop", action="store_true", help="end at the first violation")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -95,6 +97,8 @@ def main(words: list[str]) -> int:
     asked = _arguments(words)
     if asked.story:
         return _story(asked)
+    if asked.kept:
+        return _kept()
     seeds = _seeds(asked)
     began, cpu_s, failed, done, orders, lines = time.monotonic(), 0.0, 0, 0, 0, 0
     for result in results(seeds, asked.mutation, min(asked.jobs, len(seeds))):
@@ -118,6 +122,25 @@ def main(words: list[str]) -> int:
     return 1 if failed else 0
 
 
+def _kept() -> int:
+    """Each kept seed: with its rule taken out, and with it, or with the other rule of its pair."""
+    runs = Runs()
+    for seed in REGRESSIONS:
+        told = {"seed": seed, "violations": runs.one(seed).violations}
+        print(json.dumps(told), flush=True)
+    for rule, seed in CAUGHT.items():
+        mutation = MUTATIONS[rule]
+        told = {
+            "rule": rule,
+            "seed": seed,
+            "matters": mutation.matters(plan_of(seed)[0]),
+            "missed": runs.one(seed, rule).violations,
+            "violations": runs.one(seed, mutation.covered_by or None).violations,
+        }
+        print(json.dumps(told), flush=True)
+    return 0
+
+
 def _seeds(asked: argparse.Namespace) -> list[int]:
     """Those asked for; with a rule taken out, only those whose plan can miss it."""
     if asked.seed is not None:
@@ -138,7 +161,8 @@ def _tell(result: Result, mutation: str | None) -> None:
 
 
 def _story(asked: argparse.Namespace) -> int:
-    outcome = Runs(asked.mutation).one(asked.seed if asked.seed is not None else asked.first)
+    seed = asked.seed if asked.seed is not None else asked.first
+    outcome = Runs().one(seed, asked.mutation)
     for at, who, what in outcome.lines:
         print(f"{at:9.4f}  {who:14} {what}")
     print(f"seed {outcome.seed}, trace {outcome.digest}")

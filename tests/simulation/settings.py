@@ -10,8 +10,9 @@ DATABASES = {
         "NAME": ":memory:",
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
+            "cached_statements": 1000,
             "init_command": "PRAGMA foreign_keys=ON; PRAGMA synchronous=OFF;",
         },
     }
 }
-ORDERDESK_DOUBT_S = 5
+ORDERDESK_DOUBT_S = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 
@@ -98,10 +98,16 @@ class Venue:
 
     # ---- requests
 
-    def _now_ms(self) -> float:
-        """The clock of the server that answers: they differ a little."""
+    def _now_ms(self, *, orders: bool = False) -> float:
+        """The clock of the server that answers: they differ a little.
+
+        At worst the one that tells the time is ahead, and the one that takes orders is behind.
+        """
         jitter_ms = 0.0 if self.peace else self.plan.faults.venue_jitter_s * 1000
-        return self.clock.now_ms() + self.random.choice((-1, 1)) * jitter_ms
+        sign = self.random.choice((-1, 1))
+        if self.plan.theme == "margin":
+            sign = -1 if orders else 1
+        return self.clock.now_ms() + sign * jitter_ms
 
     def true_s(self, venue_ms: float) -> float:
         """When the venue's clock will show it, jitter apart."""
@@ -128,7 +134,7 @@ class Venue:
         return Reply(reports=(order.report(*(trade for trade, _ in order.trades)),))
 
     def _refuse(self, client_order_id: str, claimed_ms: int, until_ms: int) -> Reply | None:
-        now_ms, profile = self._now_ms(), self.plan.profile
+        now_ms, profile = self._now_ms(orders=True), self.plan.profile
         if profile.expiry and (now_ms > until_ms or claimed_ms > now_ms + AHEAD_MS):
             return Reply(400, "-1021", "Timestamp for this request is outside of the recvWindow.")
         mine = [order for order in self.orders if order.client_order_id == client_order_id]
@@ -198,6 +204,8 @@ class Venue:
         if rung is Rung.OPEN_ORDERS:
             return Reply(reports=tuple(order.report() for order in rows if order.is_open))
         ended = [o for o in rows if self._lists_closed(o) and o.at_ms >= since_ms]
+        if venue_order_id:  # the page after this order
+            ended = [o for o in ended if _number(o) > int(venue_order_id[1:])]
         complete = len(ended) < page and self._reaches(since_ms)
         return Reply(reports=tuple(order.report() for order in ended[:page]), complete=complete)
 
@@ -228,8 +236,11 @@ class Venue:
         """Somebody asks: the worst instant for an order to end is now."""
         if self.peace:
             return
+        moving = self.plan.theme == "moving orders"
         for order in self.orders:
             here = order.is_open and order.spec.symbol == symbol
+            if moving and order.shown_at > self.loop.time():
+                continue
             if here and self.random.random() < self.rules.fills_on_look:
                 self.fill(order, order.left)
 
@@ -249,7 +260,10 @@ class Venue:
             self.loop.later(self._soon(), self._go_on, order)
 
     def _soon(self) -> float:
-        return self.random.uniform(0.05, 1.0) if self.peace else self.random.uniform(0.0, 4.0)
+        if self.peace:
+            return self.random.uniform(0.05, 1.0)
+        least = 2.0 if self.plan.theme == "moving orders" else 0.0
+        return self.random.uniform(least, least + 4.0)
 
     def _go_on(self, order: VenueOrder) -> None:
         """One more thing happens to an order that rests."""
@@ -285,6 +299,8 @@ class Venue:
         order.trades.append((trade, shown_at))
         order.filled += quantity
         self.tell("venue", f"executes {quantity} of {order.client_order_id}, {order.left} left")
+        if not self.peace and self.random.random() < self.rules.refuses_first:
+            self.push(replace(order.report(), status=OrderStatus.REJECTED, filled=Decimal(0)))
         if not order.left:
             self.end(order, OrderStatus.FILLED, trade)
         else:
@@ -296,11 +312,22 @@ class Venue:
         order.end_shown_at = self.loop.time() + late_s
         self.tell("venue", f"ends {order.client_order_id}: {status.value}")
         self.push(order.report(*trades))
+        if status is OrderStatus.CANCELED and self.random.random() < self.rules.fills_after_end:
+            self.loop.later(self.random.uniform(0.0, 1.0), self._fill_ended, order)
+
+    def _fill_ended(self, order: VenueOrder) -> None:
+        """The cancel was done, and then there was an execution after all."""
+        if order.left and not self.peace:
+            self.fill(order, Decimal(self.random.randint(1, int(order.left))))
 
     def hide(self, order: VenueOrder, until: float) -> None:
         """Stop showing an order that the desk knows of."""
         order.hidden_until = until
         self.tell("venue", f"stops showing {order.client_order_id} until {until:.1f}")
+
+
+def _number(order: VenueOrder) -> int:
+    return int(order.venue_order_id[1:])
 
 
 def _one(orders: list[VenueOrder]) -> Reply:

@@ -20,22 +20,29 @@ from orders.intake import Decision, DecisionError, KeyReusedError
 from orders.journal import LeaseLostError, RefusedError
 from orders.lane.runner import Runner
 from orders.machine import ACTIVE
-from orders.models import Intent, Market, Transition
-from tests.simulation import check
+from orders.models import Transition
+from tests.simulation import check, speed
 from tests.simulation.clocks import MachineClock
 from tests.simulation.database import Connection, Server, Watcher
 from tests.simulation.gateway import SimulatedGateway
 from tests.simulation.loop import PROCESS, Process, VirtualLoop
 from tests.simulation.network import Network
-from tests.simulation.plan import ACCOUNT, SYMBOLS, Plan, plan_of, settings_of
+from tests.simulation.plan import ACCOUNT, SLEEPERS, SYMBOLS, Plan, plan_of, settings_of
 from tests.simulation.venue import Venue
 from venues.gateway import Gateway, Permit, VenueSettings
 
+_KNOWN = (
+    "SELECT client_order_id FROM orders_intent WHERE known"
+    f" AND state IN ({', '.join(repr(state.value) for state in sorted(ACTIVE))})"
+)
+# Where nothing can be proven after a backup, what waits ends with its validity only.
+_VALID_FOR_S = {"backup": (3, 5, 8), "slow refusals": (20, 60)}
 Line = tuple[float, str, str]  # true time, who, what
 PEACE_S = 60.0  # the longest that everything may take to end once faults have stopped
-SETTLE_S = 1.0
+SETTLE_S = 0.5
+SWEPT_S = 3.2  # until the lane has looked for orders that should not be there
 _EXPECTED = (DatabaseError, TimeoutError, LeaseLostError)
-QUIET_S = 0.5
+QUIET_S = 0.3
 MOST_VIOLATIONS = 10
 
 
@@ -72,12 +79,15 @@ class World:
         self.database = Server(
             self.loop, MachineClock(self.loop, plan.offsets_s[2]), random, plan.faults
         )
+        if plan.theme == "stale claims":
+            self.database.other_stalls = 0.1
         self.network = Network(self.loop, plan, random, self.tell)
         self.venue = Venue(self.loop, plan, random, venue_clock, self.tell)
         self.venue.push = self.network.push
         self.settings = settings_of(plan.timeout_ms, plan.expiry_ms)
-        self.decisions: dict[int, Decision] = {}  # by intent
+        self.decisions: dict[str, Decision] = {}  # by client order ID
         self.lives = 0
+        self.down = self.restored = False  # down: no journal, so no lane
         self.processes: list[Process] = []
         self.runners: dict[str, Runner] = {}
 
@@ -111,6 +121,7 @@ class World:
 
     def run(self) -> Outcome:
         structlog.configure(processors=[self._log], cache_logger_on_first_use=False)
+        speed.poll_rarely(peace=False)
         self.database.raw.execute(
             "UPDATE orders_account SET timeout_ms = ?, request_expiry_ms = ?",
             (self.plan.timeout_ms, self.plan.expiry_ms),
@@ -143,6 +154,7 @@ class World:
 
     def _make_peace(self) -> None:
         self.tell("world", "peace: no more faults")
+        speed.poll_rarely(peace=True)
         self.peace = self.network.peace = self.venue.peace = self.database.peace = True
         self.venue.limited_until = 0.0
         for process in self.processes:
@@ -158,24 +170,38 @@ class World:
 
     def _look_for_end(self) -> None:
         if self._is_over():
-            self.loop.later(SETTLE_S, self._stop_if_over)
+            swept = self.plan.theme in ("late evidence", "backup")
+            settle_s = SWEPT_S if swept else SETTLE_S
+            self.loop.later(settle_s, self._stop_if_over, self._owner() if swept else ())
         else:
             self.loop.later(QUIET_S, self._look_for_end)
 
-    def _stop_if_over(self) -> None:
-        if self._is_over():
+    def _owner(self) -> tuple[Any, ...]:
+        """Who sweeps: the run waits until one lane has done so all the while."""
+        row = self.database.raw.execute(
+            "SELECT owner, epoch, recovered_at IS NOT NULL FROM orders_lease"
+        )
+        return tuple(row.fetchone())
+
+    def _stop_if_over(self, owner: tuple[Any, ...]) -> None:
+        swept = not owner or (owner == self._owner() and owner[0] and owner[2])
+        if self._is_over() and swept:
             self.loop.stop()
         else:
             self._look_for_end()
 
     def _is_over(self) -> bool:
-        return not any(order.is_open for order in self.venue.orders) and not self.database.call(
-            check.unfinished
+        return (
+            not any(order.is_open for order in self.venue.orders)
+            and not self.network.travelling
+            and not check.unfinished()
         )
 
     # ---- lanes
 
     def _start_lane(self, number: int) -> None:
+        if self.down:
+            return
         self.lives += 1
         host = self.hosts[number % 2]
         process = Process(f"lane{number}.{self.lives}")
@@ -230,6 +256,8 @@ class World:
 
     def _crashed(self, process: Process, number: int) -> None:
         self.tell("world", f"{process.name} is killed")
+        if self.down:
+            return
         self.database.watchers = [
             watcher
             for watcher in self.database.watchers
@@ -239,13 +267,16 @@ class World:
 
     def _freeze(self, process: Process) -> None:
         process.frozen = True
-        seconds = self.random.uniform(0.2, 6.0)
+        past_lease = self.plan.theme in SLEEPERS
+        seconds = self.random.uniform(3.3, 5.0) if past_lease else self.random.uniform(0.2, 6.0)
         self.tell("world", f"{process.name} stands still for {seconds:.1f} s")
         self.loop.later(seconds, self._wake, process)
 
     def _wake(self, process: Process) -> None:
         if process.frozen:
             self.tell("world", f"{process.name} goes on")
+            if self.plan.theme == "late owners" and not self.peace:
+                process.crash_at_send = process.sends + 1
             self.loop.wake(process)
 
     def _ended(self, process: Process, number: int, task: asyncio.Task[str]) -> None:
@@ -283,7 +314,7 @@ class World:
     def _plan_people(self) -> None:
         random, plan = self.random, self.plan
         for number in range(plan.decisions):
-            at = random.uniform(0.2, plan.chaos_s * 0.5)
+            at = random.uniform(*self._when(plan))
             self.loop.later(at, self._decide, number)
         for _ in range(plan.cancels):
             self.loop.later(random.uniform(0.5, plan.chaos_s), self._cancel)
@@ -292,9 +323,17 @@ class World:
         if random.random() < 0.2:
             self.loop.later(random.uniform(1.0, plan.chaos_s), self._reconcile)
 
+    def _when(self, plan: Plan) -> tuple[float, float]:
+        """When people decide: most themes need time for what comes of it."""
+        if plan.theme == "slow refusals":  # shortly before the owner's lease is over
+            return 3.0, 3.6
+        return 0.2, plan.chaos_s * (0.9 if plan.theme == "late owners" else 0.5)
+
     def _decide(self, number: int) -> None:
         random = self.random
         kind = random.choice(("market", "market", "limit", "ioc"))
+        if self.plan.theme == "moving orders":
+            kind = "limit"
         decision = Decision(
             account=ACCOUNT,
             strategy="s",
@@ -306,7 +345,7 @@ class World:
             time_in_force="IOC" if kind == "ioc" else None,
             decided_at=self.hosts[0].now() - timedelta(milliseconds=random.randrange(300)),
             key=f"k{number}" if random.random() < 0.5 else "",
-            valid_for_s=random.choice((3, 10, 20, 60)),
+            valid_for_s=random.choice(_VALID_FOR_S.get(self.plan.theme, (3, 10, 20, 60))),
         )
         self._submit(decision)
         for _ in range(random.choice((0, 0, 1))):
@@ -316,18 +355,22 @@ class World:
             self.loop.later(random.uniform(0, 3), self._submit_other, other)
 
     def _submit(self, decision: Decision) -> None:
+        if self.down:
+            return
         try:
             intent = self.database.call(lambda: intake.submit(decision, actor="token:strategy"))
         except DecisionError as error:
-            if error.code != "stale":
+            if error.code != "stale" and not self.restored:
                 self.violate(f"a good decision was refused: {error}")
             return
-        first = self.decisions.setdefault(intent.pk, decision)
-        if first is not decision:
+        first = self.decisions.setdefault(intent.client_order_id, decision)
+        if first is not decision and not self.restored:
             self.violate(f"two decisions share intent {intent.client_order_id}")
         self.tell("strategy", f"submits {intent.client_order_id}: {intent.state}")
 
     def _submit_other(self, decision: Decision) -> None:
+        if self.down:
+            return
         try:
             self.database.call(lambda: intake.submit(decision, actor="token:strategy"))
         except KeyReusedError:
@@ -335,23 +378,26 @@ class World:
         except DecisionError as error:
             if error.code == "stale":
                 return
-        self.violate("a key was used for two decisions")
+        if not self.restored:  # a journal that was put back may not know the first one any more
+            self.violate("a key was used for two decisions")
 
     def _cancel(self) -> None:
-        if self.decisions:
-            pk = self.random.choice(sorted(self.decisions))
+        rows = self.database.raw.execute("SELECT id FROM orders_intent ORDER BY id").fetchall()
+        if rows:
+            (pk,) = self.random.choice(rows)
             intent = self.database.call(lambda: operate.cancel(pk, actor="user:o"))
             self.tell("operator", f"cancels {intent.client_order_id}: {intent.state}")
 
-    def _market(self) -> Market:
-        rows = self.database.call(lambda: list(Market.objects.order_by("pk")))
-        return self.random.choice(rows)
+    def _market(self) -> tuple[int, str]:
+        rows = self.database.raw.execute("SELECT id, symbol FROM orders_market ORDER BY id")
+        market_id, symbol = self.random.choice(rows.fetchall())
+        return market_id, symbol
 
     def _halt(self) -> None:
-        market = self._market()
-        self.database.call(lambda: operate.halt(market.pk, actor="user:o", reason="test"))
-        self.tell("operator", f"halts {market.symbol}")
-        self.loop.later(self.random.uniform(0.5, 3), self._resume, market.pk)
+        market_id, symbol = self._market()
+        self.database.call(lambda: operate.halt(market_id, actor="user:o", reason="test"))
+        self.tell("operator", f"halts {symbol}")
+        self.loop.later(self.random.uniform(0.5, 3), self._resume, market_id)
 
     def _resume(self, market_id: int) -> None:
         try:
@@ -363,8 +409,8 @@ class World:
                 self.loop.later(1.0, self._resume, market_id)
 
     def _reconcile(self) -> None:
-        market = self._market()
-        self.database.call(lambda: operate.reconcile(market.pk, actor="user:o"))
+        market_id, _ = self._market()
+        self.database.call(lambda: operate.reconcile(market_id, actor="user:o"))
 
     # ---- faults of machines and of the venue
 
@@ -379,10 +425,58 @@ class World:
         if plan.rules.vanishes:
             for _ in range(3):
                 self.loop.later(random.uniform(0.5, plan.chaos_s * 0.7), self._vanish)
+        if plan.theme in SLEEPERS:
+            late_owner = plan.theme == "late owners"
+            self.loop.later(random.uniform(0.3, 1.0) if late_owner else 0.9, self._put_to_sleep)
+        if faults.restore is not None:
+            self.loop.later(faults.restore[0], self._keep_image)
         if random.random() < 0.3:
             self.loop.later(random.uniform(0, plan.chaos_s), self._silence)
         if random.random() < 0.2:
             self.loop.later(random.uniform(0.5, plan.chaos_s), self._stop_lane)
+
+    def _put_to_sleep(self) -> None:
+        """Whoever owns the account falls asleep in a send, or does not get its renewals through."""
+        (owner,) = self.database.raw.execute("SELECT owner FROM orders_lease").fetchone()
+        for process in self.processes:
+            if process.name == owner and process.alive:
+                if self.plan.theme == "slow refusals":
+                    process.starved = True
+                    self.tell("world", f"{process.name} cannot renew its lease")
+                else:
+                    process.freeze_at_send = process.sends + 1
+
+    def _keep_image(self) -> None:
+        """A backup is made, and some time later it takes the journal's place."""
+        image, lines = self.database.raw.serialize(), len(self.database.commits)
+        restore = self.plan.faults.restore
+        assert restore is not None
+        self.loop.later(restore[1] - restore[0], self._lose_journal, image, lines)
+
+    def _lose_journal(self, image: bytes, lines: int) -> None:
+        """The desk goes down with its journal; the venue goes on."""
+        self.down = True
+        for process in self.processes:
+            process.crash()
+        self.tell("world", "the journal is lost")
+        faults, profile = self.plan.faults, self.plan.profile
+        pause_s = self.random.uniform(0.1, 1.0)
+        if not faults.restore_told:  # until all that was under way has arrived, and is shown
+            pause_s += (self.plan.expiry_ms + profile.visibility_lag_ms) / 1000 + 1.0
+        self.loop.later(pause_s, self._put_back, image, lines)
+
+    def _put_back(self, image: bytes, lines: int) -> None:
+        if not self.plan.faults.restore_told and self.network.travelling:
+            self.loop.later(0.5, self._put_back, image, lines)
+            return
+        self.database.put_back(image, lines)
+        self.down, self.restored = False, True
+        self.tell("world", "a backup of the journal is put back")
+        if self.plan.faults.restore_told:
+            self.database.call(lambda: operate.restored(1, actor="user:o", reason="backup"))
+            self.tell("operator", "says that the journal came from a backup")
+        for number in range(self.plan.lanes):
+            self.loop.later(self.random.uniform(0.0, 0.3), self._start_lane, number)
 
     def _limit(self) -> None:
         self.venue.limited_until = self.loop.time() + self.random.uniform(0.2, 2.0)
@@ -400,9 +494,8 @@ class World:
 
     def _vanish(self) -> None:
         """The venue stops showing an order, but only one that the journal knows to exist."""
-        rows = Intent.objects.filter(known=True, state__in=ACTIVE)
-        known = self.database.call(lambda: set(rows.values_list("client_order_id", flat=True)))
-        orders = [o for o in self.venue.orders if o.client_order_id in known]
+        rows = self.database.raw.execute(_KNOWN).fetchall()
+        orders = [o for o in self.venue.orders if (o.client_order_id,) in rows]
         if orders and self.random.random() < self.plan.rules.vanishes:
             ends = self.loop.time() + self.random.choice((1.0, 6.0, 1000.0))
             self.venue.hide(self.random.choice(orders), ends)
