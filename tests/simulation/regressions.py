@@ -27,6 +27,6 @@ CAUGHT: dict[str, int] = {
     "same-id": 4,
     "second-look": 4,
     "whole-life": 288,
-    "window": 230,
+    "window": 357,
     "write-ahead": 1,
 }
