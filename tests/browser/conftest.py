@@ -41,7 +41,8 @@ def stack() -> Iterator[Stack]:
             accounts={"main": SYMBOLS},
             timeout_ms=1000,
             request_expiry_ms=1500,
-            environment={"ORDERDESK_DOUBT_S": "4"},
+            # An order hidden for 2.5 s is in doubt until the look at 3.75 s.
+            environment={"ORDERDESK_DOUBT_S": "6"},
             each={"main": {"stream": False}},
         ) as desk,
     ):

@@ -381,6 +381,7 @@ def test_no_page_breaks_the_browsers_rules_or_logs_an_error(
 def test_an_id_is_copied_whole_by_one_click(stack: Stack, symbol: str, open_as: Opened) -> None:
     page = open_as("viewer", permissions=["clipboard-read", "clipboard-write"])
     name = stack.submit(symbol)
+    expect(latest_row(page, name)).to_contain_text("FILLED")  # no later change redraws the row
     latest_row(page, name).get_by_role("button", name="Copy").click()
     expect(latest_row(page, name).locator("button.copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == name
