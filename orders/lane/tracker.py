@@ -117,7 +117,8 @@ class Tracker:
     async def _cancel(self, intent: Intent) -> None:
         """Send a cancel; the state follows what the venue then shows.
 
-        In doubt it goes by our ID, and only what it meets counts: "unknown order" proves nothing.
+        Without the venue's ID it goes by ours. In doubt only what it meets counts: "unknown order"
+        proves nothing.
         """
         key = _cancel_key(intent)
         tries, _ = self.canceled_at.get(key, (0, 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -130,6 +130,15 @@ class Stack:
         rows = rows["items"] if isinstance(rows, dict) else rows
         return [row for row in rows if row["symbol"] == symbol and row["account"] == self.account]
 
+    def halted(self, symbol: str) -> bool:
+        return bool(self.market(symbol)["state"] == "HALTED")
+
+    def resting(self, symbol: str) -> str:
+        """Place an order far below the price; returns its name once it is open."""
+        name = self.submit(symbol, type="limit", price="90")
+        self.wait(name, "LIVE")
+        return name
+
     def check(self, name: str) -> dict[str, Any]:
         """What must hold after every scenario: one order, every execution booked, an end."""
         intent, ledger = self.intent(name), self.venue.ledger(client_order_id=name)
@@ -157,6 +166,29 @@ def scenarios(database_url: str | None) -> Iterator[tuple[Desk, Simulator]]:
         ) as desk,
     ):
         yield desk, venue
+
+
+@contextmanager
+def brisk(
+    symbols: list[str],
+    *,
+    database_url: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Stack]:
+    """A desk of the test's own, without pushes and with short time-outs, and its venue."""
+    with (
+        Simulator() as venue,
+        Desk(
+            venue.url,
+            database_url=database_url,
+            accounts={"main": symbols},
+            timeout_ms=TIMEOUT_MS,
+            request_expiry_ms=EXPIRY_MS,
+            stream=False,
+            environment=environment,
+        ) as desk,
+    ):
+        yield Stack(desk, venue)
 
 
 @contextmanager
@@ -192,7 +224,7 @@ def polled(running: tuple[Desk, Simulator], symbol: str) -> Iterator[Stack]:
 def _stack(running: tuple[Desk, Simulator], account: str, symbol: str) -> Iterator[Stack]:
     desk, venue = running
     stack = Stack(desk, venue, account)
-    if stack.market(symbol)["state"] == "HALTED":  # as the test before left it
+    if stack.halted(symbol):  # as the test before left it
         assert stack.act(symbol, "resume").status == 200
     yield stack
     venue.clear_faults(wire(symbol))

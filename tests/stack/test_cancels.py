@@ -8,23 +8,12 @@ from tests.stack.conftest import Stack, wire
 from tests.support import simulator as faults
 
 
-def resting(stack: Stack, symbol: str) -> str:
-    name = stack.submit(symbol, type="limit", price="90")
-    stack.wait(name, "LIVE")
-    return name
-
-
 def ask(stack: Stack, name: str) -> None:
     assert stack.call("POST", f"intents/{name}/cancel").status == 202
 
 
-def halted(stack: Stack, symbol: str) -> bool:
-    return bool(stack.market(symbol)["state"] == "HALTED")
-
-
 def test_d1_a_fill_on_the_way_of_a_cancel_is_filled(main: Stack, symbol: str) -> None:
-    name = main.submit(symbol, type="limit", price="90")
-    main.wait(name, "LIVE")
+    name = main.resting(symbol)
     late: dict[str, Any] = {"delay_before_ms": 700}
     main.venue.faults(faults.fault("cancel", action=late, symbol=wire(symbol)))
     assert main.call("POST", f"intents/{name}/cancel").status == 202
@@ -35,32 +24,32 @@ def test_d1_a_fill_on_the_way_of_a_cancel_is_filled(main: Stack, symbol: str) ->
 
 
 def test_d2_a_fill_pushed_after_a_cancel_is_booked_and_halts(main: Stack, symbol: str) -> None:
-    name = resting(main, symbol)
+    name = main.resting(symbol)
     ask(main, name)
     main.wait(name, "CANCELED")
     main.venue.fill(wire(symbol), client_order_id=name, quantity="0.4", late=True)
     main.desk.wait(lambda: main.intent(name)["filled"] == "0.4", "the fill is booked", 20)
     main.wait(name, "CANCELED")
     assert "contradicted" in main.events(name)
-    assert halted(main, symbol)
+    assert main.halted(symbol)
     main.check(name)
 
 
 def test_d2_without_a_stream_the_watch_finds_the_late_fill(polled: Stack, symbol: str) -> None:
-    name = resting(polled, symbol)
+    name = polled.resting(symbol)
     ask(polled, name)
     polled.wait(name, "CANCELED")
     polled.venue.fill(wire(symbol), client_order_id=name, late=True)
     polled.wait(name, "FILLED")
     assert "contradicted" in polled.events(name)
-    assert halted(polled, symbol)
+    assert polled.halted(symbol)
     polled.check(name)
 
 
 def test_d3_a_cancel_that_is_never_answered_is_sent_until_the_end_is_known(
     polled: Stack, symbol: str
 ) -> None:
-    name = resting(polled, symbol)
+    name = polled.resting(symbol)
     silent: dict[str, Any] = {"drop_before": {"hold": True}}
     polled.venue.faults(faults.fault("cancel", action=silent, symbol=wire(symbol), times=2))
     ask(polled, name)
@@ -102,12 +91,12 @@ def test_d4_a_cancel_of_what_never_arrived_ends_it_by_proof_alone(
 def test_d5_a_cancel_that_the_venue_refuses_for_ever_halts_and_pages_once(
     polled: Stack, symbol: str
 ) -> None:
-    name = resting(polled, symbol)
+    name = polled.resting(symbol)
     polled.venue.faults(
         faults.refused(-2011, "Unknown order sent.", path="cancel", symbol=wire(symbol), times=None)
     )
     ask(polled, name)
-    polled.desk.wait(lambda: halted(polled, symbol), f"{symbol} is halted", 60)
+    polled.desk.wait(lambda: polled.halted(symbol), f"{symbol} is halted", 60)
     (alert,) = polled.alerts(symbol)
     assert alert["severity"] == "critical"
     assert "Unknown order sent." in alert["message"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -113,11 +111,7 @@ def test_f1_everything_killed_at_once_comes_back_with_one_order(start: Start) ->
     stack.venue.faults(faults.late(after_ms=900, symbol=wire(SYMBOL)))
     name = stack.submit(SYMBOL)
     out(stack, name)
-    for pid in stack.desk.processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    assert stack.desk.process is not None
-    stack.desk.process.wait()
+    stack.desk.kill_everything()
     stack.desk.start()
     stack.wait(name, "FILLED")
     assert stack.posts(name) == 1

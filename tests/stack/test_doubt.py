@@ -81,10 +81,7 @@ def test_b8_failed_look_ups_never_count_as_not_found(polled: Stack, symbol: str)
     )
     name = polled.submit(symbol)
 
-    def halted() -> bool:
-        return bool(polled.market(symbol)["state"] == "HALTED")
-
-    polled.desk.wait(halted, f"{symbol} is halted", DOUBT_S + 10)
+    polled.desk.wait(lambda: polled.halted(symbol), f"{symbol} is halted", DOUBT_S + 10)
     assert polled.intent(name)["state"] in ("UNKNOWN", "RECONCILING")
     (alert,) = polled.alerts(symbol)
     assert (alert["kind"], alert["severity"]) == ("market_halted", "critical")

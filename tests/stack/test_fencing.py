@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from orders.lane.points import BEFORE_SEND, VARIABLE
-from tests.stack.conftest import EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack
+from tests.stack.conftest import SYMBOLS, brisk
 from tests.stack.test_kill_points import Armed, asleep
-from tests.support.desk import Desk
-from tests.support.simulator import Simulator
 
 UNFENCED = Path(__file__).resolve().parents[1] / "support" / "unfenced"
 
@@ -26,18 +24,8 @@ def unfenced(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Armed]:
         "PYTHONPATH": str(UNFENCED),
         "ORDERDESK_TEST_WITHOUT": request.param,
     }
-    with (
-        Simulator() as venue,
-        Desk(
-            venue.url,
-            accounts={"main": SYMBOLS[:1]},
-            timeout_ms=TIMEOUT_MS,
-            request_expiry_ms=EXPIRY_MS,
-            stream=False,
-            environment=environment,
-        ) as desk,
-    ):
-        yield Armed(Stack(desk, venue), tmp_path)
+    with brisk(SYMBOLS[:1], environment=environment) as stack:
+        yield Armed(stack, tmp_path)
 
 
 def sleep_and_wake(armed: Armed) -> str:

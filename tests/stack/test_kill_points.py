@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from orders.lane.points import AFTER_SEND, BEFORE_SEND, POINTS, VARIABLE
-from tests.stack.conftest import EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack, database_of, wire
+from tests.stack.conftest import SYMBOLS, Stack, brisk, database_of, wire
 from tests.support import simulator as faults
-from tests.support.desk import Desk, alive
-from tests.support.simulator import Simulator
+from tests.support.desk import alive
 
 DUPLICATE = '{"code":-2010,"msg":"Duplicate order sent."}'
 AGE = "Timestamp for this request is outside of the recvWindow."
@@ -45,19 +44,8 @@ def armed(
     folder = tmp_path_factory.mktemp("points")
     with ExitStack() as stack:
         url = stack.enter_context(database_of(request))
-        venue = stack.enter_context(Simulator())
-        desk = stack.enter_context(
-            Desk(
-                venue.url,
-                database_url=url,
-                accounts={"main": SYMBOLS},
-                timeout_ms=TIMEOUT_MS,
-                request_expiry_ms=EXPIRY_MS,
-                stream=False,
-                environment={VARIABLE: str(folder)},
-            )
-        )
-        yield Armed(Stack(desk, venue), folder)
+        desk = brisk(SYMBOLS, database_url=url, environment={VARIABLE: str(folder)})
+        yield Armed(stack.enter_context(desk), folder)
 
 
 _symbols = iter(SYMBOLS * 4)

@@ -12,35 +12,29 @@ from tests.support import simulator as faults
 from tests.support.simulator import API_KEY, SECRET
 
 
-def halted(stack: Stack, symbol: str) -> bool:
-    return bool(stack.market(symbol)["state"] == "HALTED")
-
-
 def test_rejected_pushed_before_the_fills_drops_no_fill(main: Stack, symbol: str) -> None:
-    name = main.submit(symbol, type="limit", price="90")
-    main.wait(name, "LIVE")
+    name = main.resting(symbol)
     main.venue.push(wire(symbol), name, "REJECTED", "REJECTED")
     main.wait(name, "REJECTED")
     main.venue.fill(wire(symbol), client_order_id=name)
     intent = main.wait(name, "FILLED")
     assert intent["filled"] == "1"
     assert "contradicted" in main.events(name)
-    assert halted(main, symbol)
+    assert main.halted(symbol)
     main.check(name)
 
 
 def test_an_order_that_lives_on_after_its_end_was_told_is_followed_again(
     main: Stack, symbol: str
 ) -> None:
-    """The watch meets it, without any further push."""
-    name = main.submit(symbol, type="limit", price="90")
-    main.wait(name, "LIVE")
+    """A look at the venue meets it, without any further push."""
+    name = main.resting(symbol)
     main.venue.push(wire(symbol), name, "CANCELED", "CANCELED")
     # It may be met again before anybody sees that it had ended: the journal tells.
     main.desk.wait(lambda: "contradicted" in main.events(name), f"{name} is met again", 30)
     assert "CANCELED" in main.states(name)
     main.wait(name, "LIVE")
-    assert halted(main, symbol)
+    assert main.halted(symbol)
     main.venue.fill(wire(symbol), client_order_id=name)
     main.wait(name, "FILLED")
     main.check(name)
@@ -58,7 +52,7 @@ def test_e2_a_second_order_under_a_used_id_is_followed_beside_the_first(
     second = f"{name}-2"
     main.desk.wait(lambda: main.intent(second).get("state") == "FILLED", f"{second} is there", 20)
     assert [main.intent(each)["filled"] for each in (name, second)] == ["1", "2"]
-    assert halted(main, symbol)
+    assert main.halted(symbol)
     ledger = main.venue.ledger(client_order_id=name)
     executed = sorted(str(row["trade_id"]) for row in ledger["executions"])
     fills = [fill for each in (name, second) for fill in main.intent(each)["fills"]]
@@ -86,7 +80,7 @@ def test_an_order_that_the_venue_names_for_two_intents_belongs_to_one(
     intent = polled.wait(name, "FILLED")
     assert intent["venue_order_id"] != order
     assert "belongs to another intent" in str(intent["transitions"])
-    assert halted(polled, symbol)
+    assert polled.halted(symbol)
     for each in (first, name):
         polled.check(each)
 
@@ -94,12 +88,11 @@ def test_an_order_that_the_venue_names_for_two_intents_belongs_to_one(
 def test_what_ended_without_execution_is_watched_until_nothing_can_arrive(
     polled: Stack, symbol: str
 ) -> None:
-    name = polled.submit(symbol, type="limit", price="90")
-    polled.wait(name, "LIVE")
+    name = polled.resting(symbol)
     polled.call("POST", f"intents/{name}/cancel")
     polled.wait(name, "CANCELED")
     watched = f"SELECT watched_since FROM orders_intent WHERE client_order_id = '{name}'"
     assert polled.desk.sql(watched) != [(None,)]
     polled.desk.wait(lambda: polled.desk.sql(watched) == [(None,)], "the watch is over", 30)
     assert polled.events(name)[-1] == "canceled"
-    assert not halted(polled, symbol)
+    assert not polled.halted(symbol)

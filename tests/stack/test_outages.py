@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime, timedelta
 
 import pytest
 
-from tests.stack.conftest import DOUBT_S, EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack, wire
+from tests.stack.conftest import DOUBT_S, EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack, brisk, wire
 from tests.support import postgres
 from tests.support import simulator as faults
 from tests.support.desk import Desk
@@ -41,12 +42,6 @@ def stacks() -> Iterator[Stacks]:
             each={name: {"base_url": venue.url} for name, venue in venues.items()},
         ) as desk:
             yield {name: Stack(desk, venue, name) for name, venue in venues.items()}
-
-
-def calls(venue: Simulator) -> int:
-    """How many requests the venue has met, but for those that only ask for its time."""
-    counted = venue.ledger()["calls"]
-    return sum(sum(of.values()) for name, of in counted.items() if name != "time")
 
 
 @contextmanager
@@ -88,16 +83,16 @@ def test_c5_a_ban_is_kept_to_the_end_and_then_look_ups_go_first(stacks: Stacks) 
     doubtful = stack.submit(SYMBOLS[0])
     until = "SELECT limited_until FROM orders_account WHERE name = 'ban'"
     stack.desk.wait(lambda: stack.desk.sql(until) != [(None,)], "the ban is on record", 20)
-    began, before = time.monotonic(), calls(stack.venue)
+    began, before = time.monotonic(), stack.venue.calls()
     waiting = stack.submit(SYMBOLS[1])
     time.sleep(BAN_S - 1.5)
-    assert calls(stack.venue) == before, stack.venue.ledger()["calls"]
+    assert stack.venue.calls() == before, stack.venue.ledger()["calls"]
     assert stack.intent(doubtful)["state"] in ("UNKNOWN", "RECONCILING")
     assert stack.intent(waiting)["state"] == "INTENT"
     stack.wait(waiting, "FILLED")
     stack.wait(doubtful, "FILLED")
     assert time.monotonic() - began > BAN_S - 1
-    assert calls(stack.venue) - before < 60, "a storm after the ban"
+    assert stack.venue.calls() - before < 60, "a storm after the ban"
     looked = _at(stack, doubtful, "found") - _at(stack, waiting, "claimed")
     assert looked < timedelta(seconds=0.5), "the doubt waited for new orders"
     for name in (doubtful, waiting):
@@ -150,23 +145,47 @@ def test_a13_a_strategy_that_repeats_itself_while_all_answers_are_lost_has_one_o
     stack.check(name)
 
 
-# ---- the database
+# ---- the database. In each an order waits while it is away, and its lane would like to send it.
 
 
 @pytest.fixture
 def alone() -> Iterator[Stack]:
     """A desk on the embedded database, for tests that hurt it."""
-    with (
-        Simulator() as venue,
-        Desk(
-            venue.url,
-            accounts={"main": SYMBOLS[:4]},
-            timeout_ms=TIMEOUT_MS,
-            request_expiry_ms=EXPIRY_MS,
-            stream=False,
-        ) as desk,
-    ):
-        yield Stack(desk, venue)
+    with brisk(SYMBOLS[:4]) as stack:
+        yield stack
+
+
+@contextmanager
+def waiting(stack: Stack) -> Iterator[str]:
+    """An order that no lane has seen yet: they stand still until the block ends."""
+    while True:
+        with frozen(*stack.desk.lane_pids()):
+            if not in_a_transaction(stack):  # else nobody could submit
+                yield stack.submit(SYMBOLS[2], valid_for_s=600)
+                return
+        time.sleep(0.05)
+
+
+def in_a_transaction(stack: Stack) -> bool:
+    """Whether a writer holds the embedded database's queue."""
+    queue = stack.desk.data / "db.sqlite3.lock"
+    if not queue.exists():
+        return False
+    with queue.open() as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def nothing_is_sent(stack: Stack, waits: str, open_order: str) -> None:
+    """While lanes run, an order waits and another fills at the venue."""
+    before = len(stack.venue.ledger()["requests"])
+    stack.venue.fill(wire(SYMBOLS[0]), client_order_id=open_order)
+    time.sleep(AWAY_S)
+    assert len(stack.venue.ledger()["requests"]) == before
+    assert stack.posts(waits) == 0
 
 
 def goes_on(stack: Stack, *names: str) -> None:
@@ -183,6 +202,7 @@ def goes_on(stack: Stack, *names: str) -> None:
     for name in (*names, after):
         stack.wait(name, within_s=60)
         stack.check(name)
+    assert unrecorded(stack) == []
 
 
 def unrecorded(stack: Stack) -> list[str]:
@@ -195,39 +215,31 @@ def unrecorded(stack: Stack) -> list[str]:
 def test_f7_nothing_is_sent_unjournaled_while_the_embedded_database_is_locked(
     alone: Stack,
 ) -> None:
-    stack = alone
-    name = stack.submit(SYMBOLS[0], type="limit", price="90")
-    stack.wait(name, "LIVE")
-    with closing(sqlite3.connect(stack.desk.data / "db.sqlite3", timeout=20)) as locking:
-        locking.execute("BEGIN IMMEDIATE")
-        before = len(stack.venue.ledger()["requests"])
-        stack.venue.fill(wire(SYMBOLS[0]), client_order_id=name)
-        time.sleep(AWAY_S)
-        assert len(stack.venue.ledger()["requests"]) == before
+    name = alone.resting(SYMBOLS[0])
+    with closing(sqlite3.connect(alone.desk.data / "db.sqlite3", timeout=20)) as locking:
+        with waiting(alone) as waits:
+            locking.execute("BEGIN IMMEDIATE")
+        nothing_is_sent(alone, waits, name)
         locking.execute("ROLLBACK")
-    goes_on(stack, name)
-    assert unrecorded(stack) == []
+    goes_on(alone, name, waits)
 
 
 def test_f7_nothing_is_sent_unjournaled_while_the_disk_is_full(alone: Stack) -> None:
     """No process of the desk can make a file longer, as on a full disk."""
-    stack = alone
-    name = stack.submit(SYMBOLS[0], type="limit", price="90")
-    stack.wait(name, "LIVE")
-    limits = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in stack.desk.processes()}
-    for pid, (_, hard) in limits.items():
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
-    before = len(stack.venue.ledger()["requests"])
-    refused = stack.call("POST", "intents", stack.decision(SYMBOLS[1]))
+    name = alone.resting(SYMBOLS[0])
+    with waiting(alone) as waits:
+        limit_files(alone, full=True)
+    refused = alone.call("POST", "intents", alone.decision(SYMBOLS[1]))
     assert refused.status >= 500, refused
-    stack.venue.fill(wire(SYMBOLS[0]), client_order_id=name)
-    time.sleep(AWAY_S)
-    assert len(stack.venue.ledger()["requests"]) == before
+    nothing_is_sent(alone, waits, name)
+    limit_files(alone, full=False)
+    goes_on(alone, name, waits)
+
+
+def limit_files(stack: Stack, *, full: bool) -> None:
     for pid in stack.desk.processes():
         _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
-    goes_on(stack, name)
-    assert unrecorded(stack) == []
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0 if full else hard, hard))
 
 
 def test_f7_nothing_is_sent_unjournaled_while_postgresql_is_away(
@@ -237,23 +249,11 @@ def test_f7_nothing_is_sent_unjournaled_while_postgresql_is_away(
     with (
         postgres.server() as server,
         postgres.database(server) as url,
-        Simulator() as venue,
-        Desk(
-            venue.url,
-            database_url=url,
-            accounts={"main": SYMBOLS[:4]},
-            timeout_ms=TIMEOUT_MS,
-            request_expiry_ms=EXPIRY_MS,
-            stream=False,
-        ) as desk,
+        brisk(SYMBOLS[:4], database_url=url) as stack,
     ):
-        stack = Stack(desk, venue)
-        name = stack.submit(SYMBOLS[0], type="limit", price="90")
-        stack.wait(name, "LIVE")
-        before = len(venue.ledger()["requests"])
-        with frozen(*postgres.pids(server)):
-            venue.fill(wire(SYMBOLS[0]), client_order_id=name)
-            time.sleep(AWAY_S)
-            assert len(venue.ledger()["requests"]) == before
-        goes_on(stack, name)
-        assert unrecorded(stack) == []
+        name = stack.resting(SYMBOLS[0])
+        with ExitStack() as away:
+            with waiting(stack) as waits:
+                away.enter_context(frozen(*postgres.pids(server)))
+            nothing_is_sent(stack, waits, name)
+        goes_on(stack, name, waits)

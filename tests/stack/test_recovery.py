@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
-import os
-import signal
 import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -14,9 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.stack.conftest import DOUBT_S, EXPIRY_MS, SYMBOLS, TIMEOUT_MS, Stack, wire
+from tests.stack.conftest import DOUBT_S, SYMBOLS, Stack, brisk, wire
 from tests.support import simulator as faults
-from tests.support.desk import Desk
 from tests.support.simulator import API_KEY, SECRET, Simulator
 
 OPEN, FINISHED = 14, 3000
@@ -26,27 +22,8 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture
 def stack() -> Iterator[Stack]:
-    with (
-        Simulator() as venue,
-        Desk(
-            venue.url,
-            accounts={"main": MARKETS},
-            timeout_ms=TIMEOUT_MS,
-            request_expiry_ms=EXPIRY_MS,
-            stream=False,
-            environment={"ORDERDESK_DOUBT_S": str(DOUBT_S)},
-        ) as desk,
-    ):
-        yield Stack(desk, venue)
-
-
-def kill_everything(desk: Desk) -> None:
-    """As when the machine goes down."""
-    assert desk.process is not None
-    for pid in (desk.process.pid, *desk.processes()):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    desk.process.wait()
+    with brisk(MARKETS, environment={"ORDERDESK_DOUBT_S": str(DOUBT_S)}) as stack:
+        yield stack
 
 
 def finish(venue: Simulator, symbol: str, count: int) -> None:
@@ -70,10 +47,6 @@ def finish(venue: Simulator, symbol: str, count: int) -> None:
     connection.close()
 
 
-def calls(venue: Simulator) -> int:
-    return sum(sum(of.values()) for of in venue.ledger(symbol=None)["calls"].values())
-
-
 def test_f2_fourteen_open_orders_among_three_thousand_finished_ones_are_all_seen(
     stack: Stack,
 ) -> None:
@@ -84,13 +57,13 @@ def test_f2_fourteen_open_orders_among_three_thousand_finished_ones_are_all_seen
     ]
     for name in names:
         stack.wait(name, "LIVE")
-    kill_everything(stack.desk)
+    stack.desk.kill_everything()
     finish(stack.venue, wire(MARKETS[0]), FINISHED)
     filled, canceled = names[0], names[1]
     stack.venue.fill(wire(MARKETS[0]), client_order_id=filled)
-    before = calls(stack.venue)
+    before = stack.venue.calls()
     stack.desk.start()
-    recovery = calls(stack.venue) - before
+    recovery = stack.venue.calls() - before
     assert recovery < 10 * len(MARKETS), f"a storm: {recovery} requests"
     stack.wait(filled, "FILLED")
     assert {stack.intent(name)["state"] for name in names[1:]} == {"LIVE"}
@@ -106,9 +79,8 @@ def test_f8_a_market_whose_orders_cannot_be_read_stays_closed_and_the_others_ope
     stack: Stack,
 ) -> None:
     broken, sound = MARKETS[0], MARKETS[1]
-    name = stack.submit(broken, type="limit", price="90")
-    stack.wait(name, "LIVE")
-    kill_everything(stack.desk)
+    name = stack.resting(broken)
+    stack.desk.kill_everything()
     rubbish = [{"symbol": wire(broken), "orderId": {"of": "nobody"}, "executedQty": "many"}]
     stack.venue.faults(
         faults.answered(200, rubbish, path="open_orders", symbol=wire(broken), times=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -26,8 +25,6 @@ def desks(server_url: str) -> Iterator[Mapping[str, str]]:
     from tests.stack.conftest import scenarios
 
     with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
-        # The folder of the data is no longer the developer's, but each desk makes its own.
-        os.environ[postgres.URL_VARIABLE] = server_url
         urls = {"sqlite": None, "postgresql": stack.enter_context(postgres.database(server_url))}
         entered = {kind: scenarios(url) for kind, url in urls.items()}
         started = {kind: pool.submit(entering.__enter__) for kind, entering in entered.items()}

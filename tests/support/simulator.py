@@ -93,6 +93,11 @@ class Simulator:
         query = urlencode({key: value for key, value in wanted.items() if value is not None})
         return dict(self._call("GET", f"/_ledger?{query}"))
 
+    def calls(self) -> int:
+        """How many requests it has met, but for those that only ask for its time."""
+        counted = self.ledger()["calls"]
+        return sum(sum(of.values()) for name, of in counted.items() if name != "time")
+
     def reset(self, symbol: str | None = None) -> None:
         """Forget everything (orders, faults, clock, rules), or one symbol's part."""
         self._call("POST", "/_reset", {} if symbol is None else {"symbol": symbol})
