@@ -95,10 +95,8 @@ def named(world: World, key: str) -> str:
     """The client order ID that a decision will have."""
     intent = world.submit(key=key)
     name = intent.client_order_id
-    # As if this row had never been: the backup is older.
-    Intent.objects.filter(pk=intent.pk).update(
-        client_order_id=f"x{name[1:]}", decision_key="0" * 64
-    )
+    # As if this row had never been: the backup is older. No real name has capitals.
+    Intent.objects.filter(pk=intent.pk).update(client_order_id=name.upper(), decision_key="0" * 64)
     return name
 
 
